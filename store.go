@@ -1,0 +1,192 @@
+package durabletasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+// Status is the state of a task; see [wire.Status].
+type Status = wire.Status
+
+// The five states of a task.
+const (
+	StatusWorking       = wire.StatusWorking
+	StatusInputRequired = wire.StatusInputRequired
+	StatusCompleted     = wire.StatusCompleted
+	StatusFailed        = wire.StatusFailed
+	StatusCancelled     = wire.StatusCancelled
+)
+
+// NoLimit means "none" wherever a duration limits something: a task that
+// never expires, a poll hint that is not sent, a sweep that never runs.
+const NoLimit = wire.NoLimit
+
+// Record is everything that is stored of one task. Its fields are values or
+// shallow containers of immutable values, so [Record.Clone] separates two
+// owners completely. A store keeps every field as it is and owns Version; it
+// never reads meaning into any other field but ID, CreatedAt, TTL and, for
+// [Scanner], Status.
+type Record struct {
+	ID            string        // unguessable; a bearer token, never to be logged or listed
+	Status        Status        // one of the five
+	StatusMessage string        // optional text for people
+	CreatedAt     time.Time     // UTC, whole milliseconds; never changes
+	LastUpdatedAt time.Time     // UTC, whole milliseconds; never decreases
+	TTL           time.Duration // counted from CreatedAt, whole milliseconds; NoLimit: never expires
+	PollInterval  time.Duration // whole milliseconds; NoLimit: no hint
+
+	InputRequests  map[string]wire.JSON // the current round, answered requests included; only when input_required
+	InputResponses map[string]wire.JSON // answers of the current round, or of the last one until its worker has moved on
+	UsedInputKeys  []string             // every key ever asked, in order of the rounds; keys are never reused
+
+	Result wire.JSON // an object; only when completed
+	Error  wire.JSON // a JSON-RPC error object; only when failed
+
+	// What follows never leaves the server.
+
+	Owner           string    // who may see the task; the empty owner is an identity too
+	CancelRequested bool      // a client asked to cancel; the worker decides what comes of it
+	Payload         wire.JSON // what the host needs to run the task again; given at create, never changes
+	Checkpoint      wire.JSON // the worker's own saved state
+
+	Version int64 // commits since create; 0 when created
+}
+
+// Clone returns a copy that shares no changeable memory with r. Its cost
+// follows the number of keys, never the size of payloads. Absent containers
+// stay nil.
+func (r Record) Clone() Record {
+	r.InputRequests = maps.Clone(r.InputRequests)
+	r.InputResponses = maps.Clone(r.InputResponses)
+	r.UsedInputKeys = slices.Clone(r.UsedInputKeys)
+	return r
+}
+
+// ExpiresAt returns the moment from which the record is expired: CreatedAt +
+// TTL. It reports false if the record never expires, also because the sum is
+// beyond what a time can hold.
+func (r *Record) ExpiresAt() (time.Time, bool) {
+	if r.TTL < 0 {
+		return time.Time{}, false
+	}
+	at := r.CreatedAt.Add(r.TTL)
+	return at, !at.Before(r.CreatedAt)
+}
+
+// Expired reports whether the record is expired at now; the moment
+// [Record.ExpiresAt] itself is expired.
+func (r *Record) Expired(now time.Time) bool {
+	at, ok := r.ExpiresAt()
+	return ok && !now.Before(at)
+}
+
+// TaskStore keeps records. It is all that the engine needs of a store, and it
+// is closed: it will never get another method. What a store can do beyond it
+// is said by optional interfaces, such as [Scanner].
+//
+// The clauses of the contract; package storetest has a check for each:
+//
+//   - S1: when Create or Update returns without an error, the record is as
+//     durable as the store makes it, and visible to every later call.
+//   - S2: Create never overwrites: an id that is taken is [ErrExists], and the
+//     stored record is unchanged. An expired record that is still stored may
+//     count as taken.
+//   - S3: an unknown and an expired record are the same [ErrNotFound], for
+//     Update too, which never creates.
+//   - S4: reads change nothing.
+//   - S5: Create stores version 0 and every Update raises the version by
+//     exactly one, whatever the record that is passed in says.
+//   - S6: an Update whose expected version is not the stored one changes
+//     nothing and reports a [*ConflictError]. Of several concurrent updates
+//     from one version exactly one wins. Only versions decide, never times.
+//   - S7: what is handed in or out never aliases what is stored.
+//   - S8: an Update is seen whole or not at all, by every reader.
+//   - S9: a record expires at CreatedAt + TTL, that moment included, whether
+//     swept or not, also after its TTL has changed, and across a reopen.
+//   - S10: Sweep removes every record that is expired at the time it is given
+//     and returns how many; after it their ids are free for Create.
+//   - S11: a durable store gives back every committed record after Close and
+//     a reopen, byte for byte.
+//   - S12: after Close every call reports [ErrClosed]; Close itself is
+//     idempotent and reports nil then.
+//   - S13: a context that is done stops a call before it commits, with the
+//     context's error, and leaves nothing half done. A call that has
+//     committed reports success.
+//   - S14: every method is safe for concurrent use.
+//   - S15: ids, keys and texts are arbitrary strings: empty, with NUL, not
+//     ASCII, long, or named like something special.
+type TaskStore interface {
+	// Create stores a new record with version 0.
+	// Errors: [ErrExists], [ErrClosed], ctx's, or one of the store's own.
+	Create(ctx context.Context, r Record) error
+
+	// Get returns the record with this id.
+	// Errors: [ErrNotFound] (unknown or expired), [ErrClosed], ctx's, or one
+	// of the store's own.
+	Get(ctx context.Context, id string) (Record, error)
+
+	// Update replaces the whole record with next.ID, if its stored version
+	// is expected, and returns it with its new version, expected+1.
+	// Errors: [*ConflictError], [ErrNotFound], [ErrClosed], ctx's, or one of
+	// the store's own.
+	Update(ctx context.Context, next Record, expected int64) (Record, error)
+
+	// Sweep removes the records that are expired at now and returns their
+	// number, never what they were.
+	// Errors: [ErrClosed], ctx's, or one of the store's own.
+	Sweep(ctx context.Context, now time.Time) (int, error)
+
+	// Close releases what the store holds. Calls that run finish first or
+	// report [ErrClosed].
+	Close() error
+}
+
+// Scanner is an optional interface of a [TaskStore] that can show its
+// unfinished records, so that a host can take up its own tasks after a
+// restart. It is for the host alone: nothing that it yields may be shown to a
+// client that did not present the task's id.
+type Scanner interface {
+	// Scan calls visit once for each record whose status is not terminal
+	// and which is not expired, in no particular order, until visit returns
+	// false. It holds no lock while it calls visit, which may call the store;
+	// a record that changes meanwhile is shown before or after the change.
+	Scan(ctx context.Context, visit func(Record) bool) error
+}
+
+// Errors that stores and the engine report; compare with [errors.Is].
+var (
+	// ErrNotFound: there is no such task, or it has expired, or it belongs
+	// to somebody else. These are one error on purpose.
+	ErrNotFound = fmt.Errorf("durabletasks: %w", wire.ErrTaskNotFound)
+
+	// ErrExists: the id of a new record is taken.
+	ErrExists = errors.New("durabletasks: task id already exists")
+
+	// ErrConflict: the task changed between reading and writing. The error
+	// is always a [*ConflictError].
+	ErrConflict = errors.New("durabletasks: task changed concurrently")
+
+	// ErrClosed: the store or the engine is closed.
+	ErrClosed = errors.New("durabletasks: closed")
+)
+
+// ConflictError reports an update from a version that is not the stored one.
+// It unwraps to [ErrConflict].
+type ConflictError struct {
+	Expected int64 // the version that the update was made from
+	Actual   int64 // the version that was stored
+}
+
+// Error names both versions.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%v: expected version %d, stored is %d", ErrConflict, e.Expected, e.Actual)
+}
+
+// Unwrap returns [ErrConflict].
+func (e *ConflictError) Unwrap() error { return ErrConflict }

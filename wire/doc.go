@@ -1,0 +1,13 @@
+// Package wire holds the shapes of the MCP Tasks extension
+// (io.modelcontextprotocol/tasks, SEP-2663, protocol revision 2026-07-28):
+// the JSON value, the views of a task, the requests for one, what a task may
+// ask its client, and the errors. It knows no engine, no store and no
+// transport.
+//
+// [Dispatch] serves the three methods from the text of a request. A host that
+// has its own way of handing messages over needs nothing else of this
+// package.
+//
+// "tasks.md" in a comment is the extension's specification, revision
+// 2026-07-28.
+package wire

@@ -411,3 +411,18 @@ func appendString(dst []byte, s string) []byte {
 	}
 	return append(append(dst, s[start:]...), '"')
 }
+
+// With returns the object with one more member in front, which it must not
+// have yet. It panics if the value is not an object or a name is repeated.
+func (j JSON) With(name string, value JSON) JSON {
+	if j.Kind() != Object || value.IsZero() || !j.Get(name).IsZero() {
+		panic("wire: With needs an object, a value, and a new name")
+	}
+	b := make([]byte, 0, len(j.text)+len(name)+len(value.text)+8)
+	b = append(appendString(append(b, '{'), name), ':')
+	b = append(b, value.text...)
+	if len(j.text) > 2 {
+		b = append(b, ',')
+	}
+	return JSON{string(append(b, j.text[1:]...))}
+}

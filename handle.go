@@ -1,0 +1,455 @@
+package durabletasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+// Handle is the worker's side of one task. A worker that the engine runs
+// ([TaskLifecycle.Go]) is given one; a host that runs its own gets it from
+// [TaskLifecycle.Handle]. A Handle is safe for concurrent use.
+//
+// Every method that changes the task has committed the change when it returns
+// without an error. A context that ended because the task is to be cancelled
+// ([ErrCancelled]) or the engine shuts down ([ErrShutdown]) does not stop
+// such a write, so that a worker can settle its task with the context it has;
+// any other context that is done does.
+type Handle struct {
+	l    *TaskLifecycle
+	id   string
+	base context.Context // for its values
+
+	mu    sync.Mutex
+	ctx   *workerContext // nil until asked for
+	taken bool           // the answers that the record holds have been handed to this worker
+}
+
+// Handle returns the worker's side of an unfinished task. Its [Handle.Context]
+// carries the values of ctx, not its cancellation. The owner that ctx carries
+// does not matter: handles are for the server's own use.
+//
+// Errors: [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's; the store's
+// own.
+func (l *TaskLifecycle) Handle(ctx context.Context, id string) (*Handle, error) {
+	r, err := l.store.Get(ctx, id)
+	if err == nil {
+		err = terminal(&r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.handle(ctx, id), nil
+}
+
+func (l *TaskLifecycle) handle(ctx context.Context, id string) *Handle {
+	return &Handle{l: l, id: id, base: context.WithoutCancel(ctx)}
+}
+
+// ID returns the task's id, which is a bearer token: not for logs.
+func (h *Handle) ID() string { return h.id }
+
+// Context returns a context that ends with the task: its cause is
+// [ErrCancelled] when a client asks to cancel, [ErrExpired] when the task
+// expires, [ErrShutdown] or [ErrClosed] when the engine goes, and a
+// [*TerminalError] when the task has ended. If one of these was so before the
+// call, also in an earlier process, the context is done at once. It does not
+// end with the request that created the task, but carries its values.
+func (h *Handle) Context() context.Context {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx == nil {
+		h.ctx = h.l.attach(h.base, h.id)
+	}
+	return h.ctx
+}
+
+// attach makes a context that ends with a task.
+func (l *TaskLifecycle) attach(base context.Context, id string) *workerContext {
+	ctx, cancel := context.WithCancelCause(base)
+	w := &workerContext{Context: ctx, cancel: cancel}
+	t := l.local.acquire(id)
+	t.attach(w)
+	// What changed before the context was known, it is told here.
+	switch r, err := l.store.Get(base, id); {
+	case l.live() != nil:
+		l.local.end(t, ErrClosed)
+	case errors.Is(err, ErrNotFound):
+		l.lost(t, err)
+	case err != nil: // the next write will meet it
+	case r.Status.Terminal():
+		l.local.end(t, terminal(&r))
+	default:
+		if r.CancelRequested {
+			t.interrupt(ErrCancelled)
+		}
+		if l.open() != nil {
+			t.interrupt(ErrShutdown)
+		}
+		l.watchExpiry(t, &r)
+	}
+	return w
+}
+
+// update is mutate for a worker: a task that has ended is a [*TerminalError].
+func (h *Handle) update(ctx context.Context, decide func(*Record) error) error {
+	_, err := h.l.mutate(settling(ctx), h.id, func(r *Record) (change, error) {
+		if err := terminal(r); err != nil {
+			return nothing, err
+		}
+		return stamped, decide(r)
+	})
+	return err
+}
+
+// ProgressOptions are what [Handle.Progress] can change besides the message.
+// The zero value of a field changes nothing.
+type ProgressOptions struct {
+	// PollInterval asks the client for another pace, rounded up to whole
+	// milliseconds; [NoLimit] withdraws the hint.
+	PollInterval time.Duration
+
+	// Checkpoint replaces the worker's saved state in the same commit. A
+	// worker that is resumed after a crash finds it by
+	// [Handle.Checkpoint]. It also says that the worker has made use of the
+	// answers to its last requests, which are then dropped.
+	Checkpoint wire.JSON
+}
+
+// Progress replaces the task's status message, or removes it if empty, and
+// what opts say. The status stays what it is. Nil opts change nothing else.
+//
+// Errors: [ErrInvalid]; [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's;
+// the store's own.
+func (h *Handle) Progress(ctx context.Context, message string, opts *ProgressOptions) error {
+	var o ProgressOptions
+	if opts != nil {
+		o = *opts
+	}
+	if err := checkText("message", message); err != nil {
+		return err
+	}
+	poll, err := duration("ProgressOptions.PollInterval", o.PollInterval, 0)
+	if err != nil {
+		return err
+	}
+	return h.update(ctx, func(r *Record) error {
+		r.StatusMessage = message
+		if poll != 0 {
+			r.PollInterval = poll
+		}
+		if !o.Checkpoint.IsZero() {
+			r.Checkpoint = o.Checkpoint
+			if h.hasTaken() && r.Status == StatusWorking {
+				r.InputResponses = nil
+			}
+		}
+		return nil
+	})
+}
+
+// Checkpoint returns the state that a worker of this task has saved last, in
+// this process or an earlier one; absent if none.
+//
+// Errors: [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's; the store's
+// own.
+func (h *Handle) Checkpoint(ctx context.Context) (wire.JSON, error) {
+	r, err := h.l.store.Get(settling(ctx), h.id)
+	if err == nil {
+		err = terminal(&r)
+	}
+	if err != nil {
+		return wire.JSON{}, err
+	}
+	return r.Checkpoint, nil
+}
+
+// ExtendTTL makes the task live at least d longer, counted from now, by
+// raising the time to live that clients see; [NoLimit] lifts the limit. It
+// never shortens it.
+//
+// Errors: [ErrInvalid]; [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's;
+// the store's own.
+func (h *Handle) ExtendTTL(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return fmt.Errorf("%w: d is zero", ErrInvalid)
+	}
+	d, err := duration("d", d, 0)
+	if err != nil {
+		return err
+	}
+	_, err = h.l.mutate(settling(ctx), h.id, func(r *Record) (change, error) {
+		if err := terminal(r); err != nil {
+			return nothing, err
+		}
+		if !extend(r, h.l.now(), d) {
+			return nothing, nil
+		}
+		return stamped, nil
+	})
+	return err
+}
+
+// extend makes a record live until now+d, or without limit if that is
+// NoLimit or beyond what a duration can hold. It reports whether that is a
+// change.
+func extend(r *Record, now time.Time, d time.Duration) bool {
+	if r.TTL == NoLimit {
+		return false
+	}
+	ttl := NoLimit
+	if age := max(now.Sub(r.CreatedAt), 0); d != NoLimit && d < 1<<62 && age < 1<<62 {
+		ttl = age + d
+		if ttl <= r.TTL {
+			return false
+		}
+	}
+	r.TTL = ttl
+	return true
+}
+
+// RequestInput asks the client, and waits for all the answers: the task shows
+// the requests by their keys in [StatusInputRequired] until then (tasks.md,
+// "Task Update Requests"). Each request is one of elicitation/create,
+// sampling/createMessage or roots/list, with its params. A key is never used
+// twice in a task's lifetime, also not after a restart.
+//
+// If ctx ends, the waiting ends, with its cause; the requests stay
+// outstanding and the answers are kept, for [Handle.ResumeInput].
+//
+// Errors: [ErrInvalid] for no requests; a [*wire.ShapeError] that names the
+// key; [ErrInputPending]; [*DuplicateKeyError]; [ErrNotFound];
+// [*TerminalError], also if the task ends meanwhile; [ErrCancelled], in which
+// case nothing was asked, or no longer matters; [ErrExpired]; [ErrShutdown];
+// [ErrClosed]; [ErrSuperseded] if another process asked something else
+// meanwhile; the store's own.
+func (h *Handle) RequestInput(ctx context.Context, requests map[string]wire.JSON) (map[string]wire.JSON, error) {
+	if len(requests) == 0 {
+		return nil, fmt.Errorf("%w: no requests", ErrInvalid)
+	}
+	keys := slices.Sorted(maps.Keys(requests))
+	for _, key := range keys {
+		if err := checkText("an input key", key); err != nil {
+			return nil, err
+		}
+		if err := wire.CheckInputRequest(requests[key]); err != nil {
+			return nil, withKey(err, key)
+		}
+	}
+	return h.ask(ctx, func() ([]string, error) {
+		return keys, h.update(ctx, func(r *Record) error {
+			if r.CancelRequested {
+				return ErrCancelled
+			}
+			for _, used := range r.UsedInputKeys {
+				if _, again := requests[used]; again {
+					return &DuplicateKeyError{Key: used}
+				}
+			}
+			r.Status = StatusInputRequired
+			r.InputRequests = maps.Clone(requests)
+			r.InputResponses = nil
+			r.UsedInputKeys = append(r.UsedInputKeys, keys...)
+			return nil
+		})
+	})
+}
+
+// ResumeInput takes up the last round of requests of a task, for a worker
+// that was interrupted while it waited, or after: it waits for the answers
+// that are missing, and returns all of the round. A round stays with its task
+// until the worker asks something else, saves a checkpoint after it had the
+// answers, or ends the task.
+//
+// Errors: [ErrNoInput] if there is no such round; otherwise those of
+// [Handle.RequestInput].
+func (h *Handle) ResumeInput(ctx context.Context) (map[string]wire.JSON, error) {
+	return h.ask(ctx, func() ([]string, error) {
+		r, err := h.l.store.Get(ctx, h.id)
+		if err == nil {
+			err = terminal(&r)
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case r.Status == StatusInputRequired:
+			return slices.Collect(maps.Keys(r.InputRequests)), nil
+		case len(r.InputResponses) > 0:
+			return slices.Collect(maps.Keys(r.InputResponses)), nil
+		default:
+			return nil, ErrNoInput
+		}
+	})
+}
+
+// ask waits for the answers of the round that begin starts. It listens before
+// the round begins, so that no answer is missed.
+func (h *Handle) ask(ctx context.Context, begin func() ([]string, error)) (map[string]wire.JSON, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	t := h.l.local.acquire(h.id)
+	if !t.startAsking() {
+		h.l.local.release(t, 1)
+		return nil, ErrInputPending
+	}
+	ear := newListener()
+	t.listen(ear)
+	defer h.l.local.ignore(t, ear)
+	defer t.stopAsking()
+	h.setTaken(false)
+	keys, err := begin()
+	if err != nil {
+		return nil, err
+	}
+	for first := true; ; first = false {
+		r, err := h.l.store.Get(context.WithoutCancel(ctx), h.id)
+		if errors.Is(err, ErrNotFound) {
+			h.l.lost(t, err)
+			return nil, ErrExpired
+		}
+		if err != nil {
+			return nil, err
+		}
+		if done, err := round(&r, keys); done || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			h.setTaken(true)
+			return r.InputResponses, nil
+		}
+		if first {
+			h.l.watchExpiry(t, &r)
+		}
+		select {
+		case <-ear.ready:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-h.l.workers.draining():
+			return nil, ErrShutdown
+		case <-h.l.life.Done():
+			return nil, ErrClosed
+		}
+	}
+}
+
+// round reports whether the round with these keys is answered, or why it
+// never will be.
+func round(r *Record, keys []string) (done bool, err error) {
+	held := r.InputRequests
+	if r.Status == StatusWorking {
+		held = r.InputResponses
+	}
+	_, ours := held[keys[0]] // a key belongs to one round for ever
+	switch {
+	case r.Status.Terminal():
+		return false, terminal(r)
+	case r.CancelRequested:
+		return false, ErrCancelled
+	case !ours:
+		return false, ErrSuperseded
+	}
+	return r.Status == StatusWorking, nil
+}
+
+func (t *localTask) startAsking() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !t.asking
+	t.asking = true
+	return first
+}
+
+func (t *localTask) stopAsking() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asking = false
+}
+
+func (h *Handle) hasTaken() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.taken
+}
+
+func (h *Handle) setTaken(taken bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken = taken
+}
+
+// finish ends a task. What is only of use to a task that goes on is dropped.
+func (h *Handle) finish(ctx context.Context, status Status, set func(*Record)) error {
+	return h.update(ctx, func(r *Record) error {
+		r.Status = status
+		r.InputRequests, r.InputResponses = nil, nil
+		r.Payload, r.Checkpoint = wire.JSON{}, wire.JSON{}
+		set(r)
+		return nil
+	})
+}
+
+// Complete ends the task with its result, a JSON object: for a tools/call the
+// CallToolResult, also one with isError (tasks.md, "Task Status"). The member
+// resultType, which the protocol asks of it, is added if it is missing; any
+// value but "complete" is refused. The status message stays.
+//
+// Errors: [ErrInvalid]; [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's;
+// the store's own, such as for a result that is too large, after which the
+// task goes on.
+func (h *Handle) Complete(ctx context.Context, result wire.JSON) error {
+	if result.Kind() != wire.Object {
+		return fmt.Errorf("%w: a result must be an object, not %v", ErrInvalid, result.Kind())
+	}
+	const resultType, complete = "resultType", `"complete"`
+	switch is := result.Get(resultType); {
+	case is.IsZero():
+		result = result.With(resultType, wire.MustParse(complete))
+	case is.String() != complete:
+		return fmt.Errorf("%w: a result's resultType must be %s", ErrInvalid, complete)
+	}
+	return h.finish(ctx, StatusCompleted, func(r *Record) { r.Result = result })
+}
+
+// Fail ends the task with a JSON-RPC error: for faults of the protocol or the
+// server, never for a tool's own (tasks.md, "Task Execution Errors"), which
+// belong into a result with isError. The error's message becomes the status
+// message.
+//
+// Errors: [ErrInvalid] for a nil error or one without a message;
+// [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's; the store's own.
+func (h *Handle) Fail(ctx context.Context, failure *wire.Error) error {
+	if failure == nil || failure.Message == "" {
+		return fmt.Errorf("%w: a task fails with a JSON-RPC error that has a message", ErrInvalid)
+	}
+	if err := checkText("the error's message", failure.Message); err != nil {
+		return err
+	}
+	text := wire.MustParse(string(failure.AppendJSON(nil)))
+	return h.finish(ctx, StatusFailed, func(r *Record) {
+		r.Error = text
+		r.StatusMessage = failure.Message
+	})
+}
+
+// Cancelled ends the task as cancelled, usually after a client has asked for
+// it. An empty message leaves the status message as it is.
+//
+// Errors: [ErrInvalid]; [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's;
+// the store's own.
+func (h *Handle) Cancelled(ctx context.Context, message string) error {
+	if err := checkText("message", message); err != nil {
+		return err
+	}
+	return h.finish(ctx, StatusCancelled, func(r *Record) {
+		if message != "" {
+			r.StatusMessage = message
+		}
+	})
+}

@@ -1,0 +1,658 @@
+// Package durabletasks keeps the state of long-running MCP tool calls: the
+// state machine of the MCP Tasks extension (io.modelcontextprotocol/tasks,
+// protocol revision 2026-07-28) over a store that survives a crash.
+//
+// A [TaskLifecycle] drives the tasks of one server. Its client side answers
+// tools/call with [TaskLifecycle.CreateTask] and serves tasks/get,
+// tasks/update and tasks/cancel; [wire.Dispatch] does the latter from the
+// text of a request. Its worker side is a [Handle]: it reports progress, asks
+// the client, and ends the task. In between stands a [TaskStore]: [MemStore]
+// for tests, package wal for a disk, or your own, checked by package
+// storetest.
+//
+// When a call that changes a task returns without an error, the change is
+// committed to the store. What a call could not commit, it did not do.
+package durabletasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+// Defaults of [Options].
+const (
+	DefaultTTL           = time.Hour
+	DefaultPollInterval  = time.Second
+	DefaultSweepInterval = time.Minute
+)
+
+// Options are the settings of a [TaskLifecycle]. The zero value of a field is
+// its default.
+type Options struct {
+	// TTL is how long a task lives after its creation, where
+	// [CreateOptions] do not say: rounded up to whole milliseconds, or
+	// [NoLimit]. Zero means [DefaultTTL].
+	TTL time.Duration
+
+	// PollInterval is how often a client is asked to poll, where
+	// CreateOptions do not say: rounded up to whole milliseconds, or
+	// [NoLimit] for no hint. Zero means [DefaultPollInterval].
+	PollInterval time.Duration
+
+	// SweepInterval is how often expired tasks are removed from the store;
+	// [NoLimit] means only by [TaskLifecycle.Sweep]. Zero means
+	// [DefaultSweepInterval].
+	SweepInterval time.Duration
+
+	// KeepExpiry lets a task expire while its worker runs. By default the
+	// time to live of a task whose worker the engine runs is raised in time.
+	KeepExpiry bool
+
+	// MaxWorkers bounds how many workers the engine runs at once; 0 means no
+	// bound. See [TaskLifecycle.Start].
+	MaxWorkers int
+
+	// Logger hears of what happens to tasks, and of failures that no caller
+	// is told. It never gets a task id or a payload. Nil means silence.
+	Logger *slog.Logger
+
+	// NewID makes the ids of new tasks. They travel in HTTP headers and are
+	// all that a client needs to reach a task: printable ASCII without
+	// spaces, 1 to 256 bytes, and hard to guess. Nil means random UUIDs
+	// (version 4). It is called concurrently.
+	NewID func() string
+
+	// Now is the clock for timestamps and expiry. Nil means [time.Now]. It is
+	// called concurrently.
+	Now func() time.Time
+}
+
+// TaskLifecycle drives tasks through their states, over a store. It is safe
+// for concurrent use. Make one with [New].
+type TaskLifecycle struct {
+	store TaskStore
+	opts  Options
+	log   *slog.Logger
+
+	local   coordinator
+	workers workers
+
+	life      context.Context // ends with ErrClosed when Close begins
+	endLife   context.CancelCauseFunc
+	closing   sync.Once
+	closeErr  error
+	sweepDone chan struct{} // closed when the sweeper has ended; nil if there is none
+}
+
+var _ wire.Backend = (*TaskLifecycle)(nil)
+
+// New returns an engine over store, which it takes over: [TaskLifecycle.Close]
+// closes it. Nil opts mean the defaults. An error wraps [ErrInvalid] and
+// names the field.
+func New(store TaskStore, opts *Options) (*TaskLifecycle, error) {
+	if store == nil {
+		return nil, fmt.Errorf("%w: no store", ErrInvalid)
+	}
+	l := &TaskLifecycle{store: store}
+	l.life, l.endLife = context.WithCancelCause(context.Background())
+	l.workers.drain = make(chan struct{})
+	if opts != nil {
+		l.opts = *opts
+	}
+	o := &l.opts
+	for _, f := range []struct {
+		name  string
+		value *time.Duration
+		dflt  time.Duration
+	}{
+		{"Options.TTL", &o.TTL, DefaultTTL},
+		{"Options.PollInterval", &o.PollInterval, DefaultPollInterval},
+		{"Options.SweepInterval", &o.SweepInterval, DefaultSweepInterval},
+	} {
+		var err error
+		if *f.value, err = duration(f.name, *f.value, f.dflt); err != nil {
+			return nil, err
+		}
+	}
+	if o.MaxWorkers < 0 {
+		return nil, fmt.Errorf("%w: Options.MaxWorkers is negative", ErrInvalid)
+	}
+	if o.NewID == nil {
+		o.NewID = uuid.NewString
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if l.log = o.Logger; l.log == nil {
+		l.log = slog.New(slog.DiscardHandler)
+	}
+	if o.SweepInterval != NoLimit {
+		l.sweepDone = make(chan struct{})
+		go l.sweepEvery(o.SweepInterval)
+	}
+	return l, nil
+}
+
+// duration checks and normalises one duration of the options: the default for
+// zero, NoLimit as it is, everything else rounded up to whole milliseconds.
+func duration(name string, d, dflt time.Duration) (time.Duration, error) {
+	switch {
+	case d == 0:
+		return dflt, nil
+	case d == NoLimit:
+		return d, nil
+	case d < 0:
+		return 0, fmt.Errorf("%w: %s is negative", ErrInvalid, name)
+	}
+	up := time.Duration(wire.Milliseconds(d)) * time.Millisecond
+	if up < d {
+		return 0, fmt.Errorf("%w: %s is too long to count in milliseconds", ErrInvalid, name)
+	}
+	return up, nil
+}
+
+// now returns the engine's time as records keep it.
+func (l *TaskLifecycle) now() time.Time {
+	return l.opts.Now().UTC().Truncate(time.Millisecond)
+}
+
+type ownerKey struct{}
+
+// WithOwner returns a context that says on whose behalf its calls are made: a
+// stable identity, such as the subject of an access token, never a session or
+// a connection. A task belongs to the owner that its CreateTask was called
+// for, compared byte for byte; to any other it does not exist. A context
+// without an owner has the empty one, which is an identity like the others.
+func WithOwner(ctx context.Context, owner string) context.Context {
+	return context.WithValue(ctx, ownerKey{}, owner)
+}
+
+func ownerOf(ctx context.Context) string {
+	owner, _ := ctx.Value(ownerKey{}).(string)
+	return owner
+}
+
+// CreateOptions are the settings of one new task. The zero value of a field
+// is its default.
+type CreateOptions struct {
+	// TTL is how long the task lives after its creation; see [Options].TTL,
+	// which is the default.
+	TTL time.Duration
+
+	// PollInterval is how often the client is asked to poll; see
+	// [Options].PollInterval, which is the default.
+	PollInterval time.Duration
+
+	// StatusMessage is a text for people that describes the task's state;
+	// none if empty.
+	StatusMessage string
+
+	// Payload is what the host will need to run the task again after a
+	// restart, such as the tool's name and arguments. It never leaves the
+	// server, and it is dropped when the task ends. Absent by default.
+	Payload wire.JSON
+}
+
+// CreateTask commits a new task in [StatusWorking] and returns what the
+// client is told of it: when it returns, tasks/get with the new id works,
+// also after a crash (tasks.md, "Task Creation"). Nil opts mean the defaults.
+// The task belongs to the owner that ctx carries.
+//
+// Errors: [ErrInvalid], naming the field; [ErrClosed]; [ErrShutdown]; ctx's;
+// the store's own. With any of them no task has been handed out.
+func (l *TaskLifecycle) CreateTask(ctx context.Context, opts *CreateOptions) (wire.CreateTaskResult, error) {
+	var o CreateOptions
+	if opts != nil {
+		o = *opts
+	}
+	ttl, err := duration("CreateOptions.TTL", o.TTL, l.opts.TTL)
+	if err != nil {
+		return wire.CreateTaskResult{}, err
+	}
+	poll, err := duration("CreateOptions.PollInterval", o.PollInterval, l.opts.PollInterval)
+	if err != nil {
+		return wire.CreateTaskResult{}, err
+	}
+	if err := checkText("CreateOptions.StatusMessage", o.StatusMessage); err != nil {
+		return wire.CreateTaskResult{}, err
+	}
+	if err := l.open(); err != nil {
+		return wire.CreateTaskResult{}, err
+	}
+	id, err := l.newID()
+	if err != nil {
+		return wire.CreateTaskResult{}, err
+	}
+	now := l.now()
+	r := Record{
+		ID:            id,
+		Status:        StatusWorking,
+		StatusMessage: o.StatusMessage,
+		CreatedAt:     now,
+		LastUpdatedAt: now,
+		TTL:           ttl,
+		PollInterval:  poll,
+		Owner:         ownerOf(ctx),
+		Payload:       o.Payload,
+	}
+	if err := l.store.Create(ctx, r); err != nil {
+		return wire.CreateTaskResult{}, fmt.Errorf("durabletasks: create task: %w", err)
+	}
+	l.event("created", &r)
+	view, err := view(&r)
+	return wire.CreateTaskResult{Task: view}, err
+}
+
+// newID returns an id for a new task, whatever NewID does.
+func (l *TaskLifecycle) newID() (id string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("durabletasks: Options.NewID panicked")
+		}
+	}()
+	id = l.opts.NewID()
+	ok := len(id) >= 1 && len(id) <= 256
+	for i := 0; ok && i < len(id); i++ {
+		ok = id[i] > ' ' && id[i] < 0x7F
+	}
+	if !ok {
+		return "", fmt.Errorf("%w: Options.NewID returned an id that is not 1 to 256 printable ASCII bytes", ErrInvalid)
+	}
+	return id, nil
+}
+
+// GetTask returns what the caller may see of a task: its state and the
+// payload that the state has (tasks.md, "Task Polling"). It changes nothing,
+// and a large result is shared, not copied.
+//
+// Errors: [ErrNotFound], also for a task of another owner; [ErrClosed];
+// [ErrInconsistent]; ctx's; the store's own.
+func (l *TaskLifecycle) GetTask(ctx context.Context, id string) (wire.Task, error) {
+	r, err := l.read(ctx, id)
+	if err != nil {
+		return wire.Task{}, err
+	}
+	return view(&r)
+}
+
+// read returns the record of a task that belongs to the caller.
+func (l *TaskLifecycle) read(ctx context.Context, id string) (Record, error) {
+	r, err := l.store.Get(ctx, id)
+	if err == nil && r.Owner != ownerOf(ctx) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return r, nil
+}
+
+// UpdateTask delivers answers to the requests of a task that waits for input
+// (tasks.md, "Task Update Requests"). Answers for keys that are not
+// outstanding are ignored without being looked at, and their keys returned,
+// sorted; the first answer to a key stays. When the last outstanding key is
+// answered, the task works again. The answers are committed when UpdateTask
+// returns, and stay with the task until its worker has moved on.
+//
+// Errors: a [*wire.ShapeError] for an outstanding key whose answer has the
+// wrong shape, in which case nothing is applied; [ErrNotFound]; [ErrClosed];
+// ctx's; the store's own. A task that has ended ignores everything.
+func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponses map[string]wire.JSON) (ignored []string, err error) {
+	owner := ownerOf(ctx)
+	_, err = l.mutate(ctx, id, func(r *Record) (change, error) {
+		if r.Owner != owner {
+			return nothing, ErrNotFound
+		}
+		ignored = nil
+		applied := 0
+		for _, key := range slices.Sorted(maps.Keys(inputResponses)) {
+			request, asked := r.InputRequests[key]
+			_, answered := r.InputResponses[key]
+			if r.Status != StatusInputRequired || !asked || answered {
+				ignored = append(ignored, key)
+				continue
+			}
+			answer := inputResponses[key]
+			if err := wire.CheckInputResponse(request, answer); err != nil {
+				return nothing, withKey(err, key)
+			}
+			if r.InputResponses == nil {
+				r.InputResponses = make(map[string]wire.JSON, len(r.InputRequests))
+			}
+			r.InputResponses[key] = answer
+			applied++
+		}
+		if applied == 0 {
+			return nothing, nil
+		}
+		if len(r.InputResponses) == len(r.InputRequests) {
+			r.Status = StatusWorking
+			r.InputRequests = nil
+		}
+		return stamped, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ignored, nil
+}
+
+// CancelTask records that a client wants the task to end (tasks.md, "Task
+// Cancellation"). The wish is committed when CancelTask returns; the task's
+// status does not change by it. The task's worker has its context cancelled
+// with [ErrCancelled], now or when it is resumed, and decides what comes of
+// it. For a task that has ended nothing changes.
+//
+// Errors: [ErrNotFound]; [ErrClosed]; ctx's; the store's own.
+func (l *TaskLifecycle) CancelTask(ctx context.Context, id string) error {
+	owner := ownerOf(ctx)
+	_, err := l.mutate(ctx, id, func(r *Record) (change, error) {
+		if r.Owner != owner {
+			return nothing, ErrNotFound
+		}
+		if r.Status.Terminal() || r.CancelRequested {
+			return nothing, nil
+		}
+		r.CancelRequested = true
+		return quiet, nil
+	})
+	return err
+}
+
+// Sweep removes expired tasks from the store and returns how many. The engine
+// does it by itself every [Options].SweepInterval.
+func (l *TaskLifecycle) Sweep(ctx context.Context) (int, error) {
+	n, err := l.store.Sweep(ctx, l.now())
+	if n > 0 {
+		l.report(slog.LevelDebug, "tasks swept", slog.Int("count", n))
+	}
+	return n, err
+}
+
+func (l *TaskLifecycle) sweepEvery(interval time.Duration) {
+	defer close(l.sweepDone)
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.life.Done():
+			return
+		case <-tick.C:
+			l.guard("sweep", func() {
+				if _, err := l.Sweep(l.life); err != nil && l.life.Err() == nil {
+					l.report(slog.LevelError, "sweep failed", slog.Any("error", err))
+				}
+			})
+		}
+	}
+}
+
+// Close ends the engine and closes the store. Calls that wait for input
+// return [ErrClosed], the contexts of workers end with it, and no status
+// changes: unfinished tasks can be resumed by the next process. Close does
+// not wait for workers; [TaskLifecycle.Shutdown] does. It is idempotent.
+func (l *TaskLifecycle) Close() error {
+	l.closing.Do(func() {
+		l.endLife(ErrClosed)
+		for _, t := range l.local.all() {
+			l.local.end(t, ErrClosed)
+			l.local.release(t, 1)
+		}
+		if l.sweepDone != nil {
+			<-l.sweepDone
+		}
+		l.closeErr = l.store.Close()
+	})
+	return l.closeErr
+}
+
+// live reports whether the engine is still open.
+func (l *TaskLifecycle) live() error {
+	if l.life.Err() != nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+// open reports why no new work can begin.
+func (l *TaskLifecycle) open() error {
+	if err := l.live(); err != nil {
+		return err
+	}
+	return l.workers.open()
+}
+
+// change says what a decision did to a record.
+type change int
+
+const (
+	nothing change = iota // the record stands: nothing to commit
+	quiet                 // commit it, but clients see no update
+	stamped               // commit it as an update
+)
+
+// Conflicts come only from other engines over the same store. A write gives
+// up after maxConflicts of them, having waited about a second in all.
+const (
+	maxConflicts  = 20
+	conflictDelay = 100 * time.Millisecond // upper bound of the last waits
+)
+
+// mutate is the one way in which a task changes: read, decide, commit; again
+// from the fresh record if another engine was faster. The decision sees a
+// copy that is its own to change. It must not change a terminal record. What
+// follows from a commit is told in commit order.
+func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Record) (change, error)) (Record, error) {
+	t := l.local.acquire(id)
+	defer l.local.release(t, 1)
+	if err := t.begin(ctx); err != nil {
+		return Record{}, err
+	}
+	defer t.done()
+	for conflicts := 0; ; conflicts++ {
+		if err := l.live(); err != nil {
+			return Record{}, err
+		}
+		old, err := l.store.Get(ctx, id)
+		if err != nil {
+			l.lost(t, err)
+			return Record{}, err
+		}
+		next := old // its containers are ours; of old only plain fields are read again
+		switch what, err := decide(&next); {
+		case err != nil:
+			return old, err
+		case what == nothing:
+			return old, nil
+		case what == stamped:
+			if now := l.now(); now.After(next.LastUpdatedAt) {
+				next.LastUpdatedAt = now
+			}
+		}
+		committed, err := l.store.Update(ctx, next, old.Version)
+		switch {
+		case err == nil:
+			l.announce(t, &old, &committed)
+			return committed, nil
+		case !errors.Is(err, ErrConflict):
+			l.lost(t, err)
+			return Record{}, fmt.Errorf("durabletasks: update task: %w", err)
+		case conflicts == maxConflicts:
+			return Record{}, err
+		}
+		bound := min(time.Millisecond<<conflicts, conflictDelay)
+		if err := l.sleep(ctx, rand.N(bound)); err != nil {
+			return Record{}, err
+		}
+	}
+}
+
+func (l *TaskLifecycle) sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.life.Done():
+		return ErrClosed
+	}
+}
+
+// announce lets everything in this process follow a commit. Its caller has
+// the task's turn.
+func (l *TaskLifecycle) announce(t *localTask, old, r *Record) {
+	switch {
+	case r.Status.Terminal():
+		l.local.end(t, &TerminalError{Status: r.Status})
+		l.event(string(r.Status), r)
+	case r.CancelRequested && !old.CancelRequested:
+		t.interrupt(ErrCancelled)
+		l.event("cancel requested", r)
+	case r.Status == StatusInputRequired && old.Status != StatusInputRequired:
+		l.event("input required", r)
+	case r.Status == StatusWorking && old.Status == StatusInputRequired:
+		l.event("input complete", r)
+	}
+	l.watchExpiry(t, r)
+	t.tell()
+}
+
+// lost ends the local half of a task that an operation found out of reach.
+func (l *TaskLifecycle) lost(t *localTask, err error) {
+	if errors.Is(err, ErrNotFound) {
+		l.report(slog.LevelDebug, "task expired")
+		l.local.end(t, ErrExpired)
+		t.tell()
+	}
+}
+
+// watchExpiry arms the timer that looks at the expiry of a task that somebody
+// in this process works on or waits for. It fires early for a task whose
+// worker is alive, to raise its time to live.
+func (l *TaskLifecycle) watchExpiry(t *localTask, r *Record) {
+	after, limited := l.untilLook(t, r)
+	l.lookAgain(t, after, limited)
+}
+
+// untilLook returns how long it is until the expiry of a task has to be
+// looked at, and whether it has to be at all.
+func (l *TaskLifecycle) untilLook(t *localTask, r *Record) (time.Duration, bool) {
+	at, limited := r.ExpiresAt()
+	left := at.Sub(l.opts.Now())
+	if !l.opts.KeepExpiry && t.isRunning() {
+		left -= keepAhead
+	}
+	return left, limited && !r.Status.Terminal()
+}
+
+func (l *TaskLifecycle) lookAgain(t *localTask, after time.Duration, limited bool) {
+	t.arm(after, limited, func() {
+		l.guard("expiry", func() { l.checkExpiry(t.id) })
+	})
+}
+
+// checkExpiry looks whether a task is gone, by the store's clock, and raises
+// the time to live of one whose worker is alive. A task that is still there,
+// because its time was extended or the clocks differ, is looked at again.
+func (l *TaskLifecycle) checkExpiry(id string) {
+	const again = time.Second
+	t := l.local.acquire(id)
+	defer l.local.release(t, 1)
+	if !l.opts.KeepExpiry && t.isRunning() {
+		_, err := l.mutate(l.life, id, func(r *Record) (change, error) {
+			if at, limited := r.ExpiresAt(); limited && !r.Status.Terminal() {
+				now := l.now()
+				if at.Sub(now) <= keepAhead && extend(r, now, max(keepFor, l.opts.TTL)) {
+					return stamped, nil
+				}
+			}
+			return nothing, nil
+		})
+		if err != nil && !over(err) {
+			l.report(slog.LevelWarn, "time to live of a running task not extended", slog.Any("error", err))
+		}
+	}
+	switch r, err := l.store.Get(l.life, id); {
+	case errors.Is(err, ErrNotFound):
+		l.lost(t, err)
+	case errors.Is(err, ErrClosed), l.life.Err() != nil:
+	case err != nil:
+		l.lookAgain(t, again, true)
+	default:
+		after, limited := l.untilLook(t, &r)
+		l.lookAgain(t, max(after, again), limited)
+	}
+}
+
+// event logs what has become of a task.
+func (l *TaskLifecycle) event(what string, r *Record) {
+	l.report(slog.LevelDebug, "task "+what,
+		slog.Int64("version", r.Version),
+		slog.Duration("age", r.LastUpdatedAt.Sub(r.CreatedAt)))
+}
+
+// report writes to the log, whatever the logger does.
+func (l *TaskLifecycle) report(level slog.Level, message string, attrs ...slog.Attr) {
+	defer func() { _ = recover() }()
+	l.log.LogAttrs(context.Background(), level, message, attrs...)
+}
+
+// guard runs code that is not the engine's own where nobody could catch its
+// panic.
+func (l *TaskLifecycle) guard(what string, f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.report(slog.LevelError, "panic", slog.String("in", what), slog.String("type", fmt.Sprintf("%T", p)))
+		}
+	}()
+	f()
+}
+
+// view projects a record on what a client may see: an allow-list. A record
+// whose payload does not fit its status is an error, not repaired.
+func view(r *Record) (wire.Task, error) {
+	t := wire.Task{
+		TaskID:        r.ID,
+		Status:        r.Status,
+		StatusMessage: r.StatusMessage,
+		CreatedAt:     r.CreatedAt,
+		LastUpdatedAt: r.LastUpdatedAt,
+		TTL:           r.TTL,
+		PollInterval:  r.PollInterval,
+	}
+	ok := r.Status.Valid() &&
+		(r.Status == StatusCompleted) == (r.Result.Kind() == wire.Object) &&
+		(r.Status == StatusFailed) == (r.Error.Kind() == wire.Object) &&
+		(r.Status == StatusInputRequired) == (len(r.InputRequests) > 0)
+	switch r.Status {
+	case StatusCompleted:
+		t.Result = r.Result
+	case StatusFailed:
+		t.Error = r.Error
+	case StatusInputRequired:
+		t.InputRequests = make(map[string]wire.JSON, len(r.InputRequests)-len(r.InputResponses))
+		for key, request := range r.InputRequests {
+			if _, answered := r.InputResponses[key]; !answered {
+				t.InputRequests[key] = request
+			}
+		}
+		ok = ok && len(t.InputRequests) > 0
+	}
+	if !ok {
+		return wire.Task{}, fmt.Errorf("%w: status %.20q", ErrInconsistent, string(r.Status))
+	}
+	return t, nil
+}

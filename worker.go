@@ -1,0 +1,368 @@
+package durabletasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+// Worker does the work of one task. ctx is the handle's context. What it
+// returns ends the task:
+//
+//   - a result and no error: completed, as by [Handle.Complete]. A result
+//     that cannot be stored fails the task with -32603.
+//   - an error that wraps a [*wire.Error]: failed, with that error.
+//   - any other error after the context ended with [ErrCancelled]: cancelled.
+//   - any error after the context ended with [ErrShutdown] or [ErrClosed]: the
+//     task stays as it is, to be resumed by the next process.
+//   - any other error: completed with a result whose isError is true and
+//     whose text is the error's, as MCP has it for tools.
+//   - a panic, or runtime.Goexit: failed with -32603, without details; the
+//     stack goes to the log.
+//
+// A worker that ends its task itself returns a zero result and no error.
+type Worker func(ctx context.Context, h *Handle) (wire.JSON, error)
+
+// workers counts the goroutines that the engine runs workers in.
+type workers struct {
+	drain chan struct{} // closed when a shutdown begins
+
+	mu      sync.Mutex
+	alive   map[string]struct{} // ids of the tasks whose worker is alive
+	slots   int                 // alive, or about to be
+	drained bool                // drain is closed: slots are only given back
+	idle    chan struct{}       // made by a shutdown, closed with the last slot
+}
+
+func (w *workers) draining() <-chan struct{} { return w.drain }
+
+// open reports whether new work may begin.
+func (w *workers) open() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.drained {
+		return ErrShutdown
+	}
+	return nil
+}
+
+// reserve takes one of limit slots; no limit if 0.
+func (w *workers) reserve(limit int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.drained:
+		return ErrShutdown
+	case limit > 0 && w.slots >= limit:
+		return ErrBusy
+	}
+	w.slots++
+	return nil
+}
+
+func (w *workers) started(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.alive == nil {
+		w.alive = make(map[string]struct{})
+	}
+	w.alive[id] = struct{}{}
+}
+
+// free gives a slot back; id is empty if its worker never started.
+func (w *workers) free(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.alive, id)
+	if w.slots--; w.slots == 0 && w.drained {
+		close(w.idle)
+	}
+}
+
+// shut refuses new work and returns a channel that is closed when the last
+// worker has ended.
+func (w *workers) shut() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.drained {
+		w.drained = true
+		close(w.drain)
+		w.idle = make(chan struct{})
+		if w.slots == 0 {
+			close(w.idle)
+		}
+	}
+	return w.idle
+}
+
+func (w *workers) stragglers() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ids := make([]string, 0, len(w.alive))
+	for id := range w.alive {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Start creates a task and runs its worker: [TaskLifecycle.CreateTask] and
+// [TaskLifecycle.Go] in one. With [Options].MaxWorkers reached it reports
+// [ErrBusy] before anything is stored.
+func (l *TaskLifecycle) Start(ctx context.Context, opts *CreateOptions, work Worker) (wire.CreateTaskResult, error) {
+	if err := l.workers.reserve(l.opts.MaxWorkers); err != nil {
+		return wire.CreateTaskResult{}, err
+	}
+	created, err := l.CreateTask(ctx, opts)
+	if err != nil {
+		l.workers.free("")
+		return wire.CreateTaskResult{}, err
+	}
+	// The task is committed: the caller's impatience no longer stops it.
+	if err := l.run(context.WithoutCancel(ctx), created.TaskID, work); err != nil {
+		return wire.CreateTaskResult{}, err
+	}
+	return created, nil
+}
+
+// Go runs the worker of an unfinished task in a goroutine of the engine's,
+// with the values of ctx but not its cancellation. A task has one such worker
+// at a time. While it is alive, its task does not expire: the time to live
+// that clients see is raised in time.
+//
+// Errors: [ErrBusy]; [ErrRunning]; [ErrNotFound]; [*TerminalError];
+// [ErrShutdown]; [ErrClosed]; ctx's; the store's own. With any of them the
+// worker does not run.
+func (l *TaskLifecycle) Go(ctx context.Context, id string, work Worker) error {
+	if err := l.workers.reserve(l.opts.MaxWorkers); err != nil {
+		return err
+	}
+	return l.run(ctx, id, work)
+}
+
+// run starts a worker in a slot that is reserved.
+func (l *TaskLifecycle) run(ctx context.Context, id string, work Worker) (err error) {
+	defer func() {
+		if err != nil {
+			l.workers.free("")
+		}
+	}()
+	if err := l.live(); err != nil {
+		return err
+	}
+	h, err := l.Handle(ctx, id)
+	if err != nil {
+		return err
+	}
+	t := l.local.acquire(id)
+	if !t.startRunning() {
+		l.local.release(t, 1)
+		return ErrRunning
+	}
+	worker := h.Context().(*workerContext)
+	l.workers.started(id)
+	go func() {
+		var result wire.JSON
+		var failure error
+		returned := false
+		defer func() { // also when work panics or exits
+			if !returned {
+				failure = l.crashed(recover())
+			}
+			l.guard("settle task", func() { l.settle(h, result, failure) })
+			t.stopRunning()
+			l.local.detach(t, worker, context.Canceled)
+			l.local.release(t, 1)
+			l.workers.free(id)
+		}()
+		result, failure = work(worker, h)
+		returned = true
+	}()
+	return nil
+}
+
+func (t *localTask) startRunning() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !t.running
+	t.running = true
+	return first
+}
+
+func (t *localTask) stopRunning() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running = false
+}
+
+func (t *localTask) isRunning() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.running
+}
+
+func internalError() *wire.Error {
+	return &wire.Error{Code: wire.CodeInternalError, Message: "Internal error"}
+}
+
+// crashed logs where a worker panicked, without what it panicked with, which
+// may hold anything.
+func (l *TaskLifecycle) crashed(p any) error {
+	reason := "worker called runtime.Goexit"
+	if p != nil {
+		reason = "worker panicked"
+	}
+	l.report(slog.LevelError, reason, slog.String("type", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
+	return internalError()
+}
+
+// settle ends a task as its worker's return says.
+func (l *TaskLifecycle) settle(h *Handle, result wire.JSON, failure error) {
+	ctx := h.base
+	cause := context.Cause(h.Context())
+	var rpc *wire.Error
+	var err error
+	switch {
+	case failure == nil && result.IsZero() && l.hasEnded(h):
+	case failure == nil:
+		err = h.Complete(ctx, result)
+	case errors.As(failure, &rpc):
+		err = h.Fail(ctx, rpc)
+	case cause == ErrCancelled:
+		err = h.Cancelled(ctx, "")
+	case cause == ErrShutdown, cause == ErrClosed:
+	default:
+		err = h.Complete(ctx, toolError(failure))
+	}
+	if err == nil || over(err) {
+		return
+	}
+	// What the worker returned cannot be stored. The client still learns that
+	// the task has ended, if anything can be stored at all.
+	l.report(slog.LevelError, "task outcome not stored", slog.Any("error", err))
+	if err := h.Fail(ctx, internalError()); err != nil && !over(err) {
+		l.report(slog.LevelError, "task left unfinished", slog.Any("error", err))
+	}
+}
+
+// over reports whether a write came too late for its task.
+func over(err error) bool {
+	return errors.Is(err, ErrTerminal) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrClosed)
+}
+
+func (l *TaskLifecycle) hasEnded(h *Handle) bool {
+	r, err := l.store.Get(h.base, h.id)
+	return err != nil && over(err) || err == nil && r.Status.Terminal()
+}
+
+// toolError is a CallToolResult that says what went wrong in the tool.
+func toolError(failure error) wire.JSON {
+	result, err := wire.Marshal(struct {
+		Content []map[string]string `json:"content"`
+		IsError bool                `json:"isError"`
+	}{[]map[string]string{{"type": "text", "text": failure.Error()}}, true})
+	if err != nil {
+		return wire.MustParse(`{"content":[],"isError":true}`)
+	}
+	return result
+}
+
+// Recover takes up the tasks that an earlier process left unfinished. It
+// calls resume for each with its record, whose Payload tells what the task
+// is, and runs the worker that resume returns; for nil the task is left as it
+// is. A worker that should only fail the task returns a [*wire.Error]. Tasks
+// that already have a worker in this process are passed over, and
+// [Options].MaxWorkers does not keep any from its worker. The workers'
+// contexts carry the values of ctx and the task's owner.
+//
+// Recover returns how many workers it has started. Nothing is decided without
+// resume, and nothing here may be shown to a client: the records of all
+// owners are among them.
+//
+// Errors: [errors.ErrUnsupported] if the store is no [Scanner];
+// [ErrShutdown]; [ErrClosed]; ctx's; the store's own.
+func (l *TaskLifecycle) Recover(ctx context.Context, resume func(Record) Worker) (int, error) {
+	scanner, ok := l.store.(Scanner)
+	if !ok {
+		return 0, fmt.Errorf("durabletasks: recover: the store is no Scanner: %w", errors.ErrUnsupported)
+	}
+	n := 0
+	var failed error
+	err := scanner.Scan(ctx, func(r Record) bool {
+		var work Worker
+		l.guard("resume task", func() { work = resume(r) })
+		if work == nil {
+			return true
+		}
+		if failed = l.workers.reserve(0); failed != nil {
+			return false
+		}
+		switch err := l.run(WithOwner(ctx, r.Owner), r.ID, work); {
+		case err == nil:
+			n++
+		case errors.Is(err, ErrRunning), errors.Is(err, ErrTerminal), errors.Is(err, ErrNotFound):
+		default:
+			failed = err
+		}
+		return failed == nil
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return n, fmt.Errorf("durabletasks: recover: %w", err)
+	}
+	return n, nil
+}
+
+// ShutdownError reports workers that were still alive when a shutdown's
+// context ended. It unwraps to that context's cause.
+type ShutdownError struct {
+	TaskIDs []string // of the tasks whose workers are alive; bearer tokens
+	Cause   error    // why the waiting ended
+}
+
+// Error says how many workers there are, without naming tasks.
+func (e *ShutdownError) Error() string {
+	return fmt.Sprintf("durabletasks: shutdown: %d workers still running: %v", len(e.TaskIDs), e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *ShutdownError) Unwrap() error { return e.Cause }
+
+// Shutdown ends the engine in good order: new tasks are refused with
+// [ErrShutdown], the contexts of workers end with it, and Shutdown waits for
+// the workers until ctx ends; then it closes as [TaskLifecycle.Close] does.
+// What workers return meanwhile is committed; a task whose worker gives up
+// stays unfinished, to be resumed. The error is a [*ShutdownError] if workers
+// outlive ctx; their later writes report [ErrClosed].
+func (l *TaskLifecycle) Shutdown(ctx context.Context) error {
+	idle := l.workers.shut()
+	for _, t := range l.local.all() {
+		t.interrupt(ErrShutdown)
+		l.local.release(t, 1)
+	}
+	var late error
+	select {
+	case <-idle:
+	case <-l.life.Done():
+	case <-ctx.Done():
+		late = &ShutdownError{TaskIDs: l.workers.stragglers(), Cause: context.Cause(ctx)}
+	}
+	return errors.Join(late, l.Close())
+}
+
+// A live worker's task is kept from expiring: when less than keepAhead is
+// left, its time to live is raised so that it lasts another [Options].TTL, or
+// keepFor if that is less.
+const (
+	keepAhead = 30 * time.Second
+	keepFor   = time.Minute
+)

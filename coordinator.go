@@ -35,6 +35,7 @@ type localTask struct {
 	listeners map[*listener]struct{}      // each holds a reference
 	asking    bool                        // a RequestInput or ResumeInput is under way
 	running   bool                        // a worker started by the engine is alive
+	gone      bool                        // the task was found to have expired
 	timer     *time.Timer                 // looks at the expiry; armed only while contexts or listeners exist
 }
 
@@ -89,6 +90,17 @@ func (c *coordinator) acquire(id string) *localTask {
 		c.tasks[id] = t
 	}
 	t.refs++
+	return t
+}
+
+// find is acquire for a task that has a local half already; nil if not.
+func (c *coordinator) find(id string) *localTask {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.tasks[id]
+	if t != nil {
+		t.refs++
+	}
 	return t
 }
 
@@ -205,6 +217,16 @@ func (c *coordinator) end(t *localTask, cause error) {
 		w.cancel(cause)
 	}
 	c.release(t, len(contexts))
+}
+
+// missed notes that the task is gone. It reports true the first time, if
+// anybody holds on to it.
+func (t *localTask) missed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !t.gone
+	t.gone = true
+	return first && len(t.contexts)+len(t.listeners) > 0
 }
 
 // arm sets the timer that looks at the expiry of a task that somebody holds

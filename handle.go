@@ -83,16 +83,11 @@ func (l *TaskLifecycle) attach(base context.Context, id string) *workerContext {
 	case errors.Is(err, ErrNotFound):
 		l.lost(t, err)
 	case err != nil: // the next write will meet it
-	case r.Status.Terminal():
-		l.local.end(t, terminal(&r))
 	default:
-		if r.CancelRequested {
-			t.interrupt(ErrCancelled)
-		}
+		l.follow(t, &r)
 		if l.open() != nil {
 			t.interrupt(ErrShutdown)
 		}
-		l.watchExpiry(t, &r)
 	}
 	return w
 }

@@ -63,9 +63,16 @@ type Options struct {
 	// bound. See [TaskLifecycle.Start].
 	MaxWorkers int
 
-	// Logger hears of what happens to tasks, and of failures that no caller
-	// is told. It never gets a task id or a payload. Nil means silence.
+	// Logger hears of each [Event], at level Info, and of failures that no
+	// caller is told. It never gets a task id or a payload. Nil means
+	// silence.
 	Logger *slog.Logger
+
+	// OnEvent is called for each [Event], for metrics: after the commit that
+	// it tells of, in commit order for each task, concurrently for different
+	// ones. A task's next writer waits for it, so it must be quick and must
+	// not change the task itself. Nil means nobody is called.
+	OnEvent func(Event)
 
 	// NewID makes the ids of new tasks. They travel in HTTP headers and are
 	// all that a client needs to reach a task: printable ASCII without
@@ -88,11 +95,11 @@ type TaskLifecycle struct {
 	local   coordinator
 	workers workers
 
-	life      context.Context // ends with ErrClosed when Close begins
-	endLife   context.CancelCauseFunc
-	closing   sync.Once
-	closeErr  error
-	sweepDone chan struct{} // closed when the sweeper has ended; nil if there is none
+	life       context.Context // ends with ErrClosed when Close begins
+	endLife    context.CancelCauseFunc
+	background sync.WaitGroup // goroutines that end with life
+	closing    sync.Once
+	closeErr   error
 }
 
 var _ wire.Backend = (*TaskLifecycle)(nil)
@@ -138,8 +145,12 @@ func New(store TaskStore, opts *Options) (*TaskLifecycle, error) {
 		l.log = slog.New(slog.DiscardHandler)
 	}
 	if o.SweepInterval != NoLimit {
-		l.sweepDone = make(chan struct{})
+		l.background.Add(1)
 		go l.sweepEvery(o.SweepInterval)
+	}
+	if w, ok := store.(Watcher); ok {
+		l.background.Add(1)
+		go l.followStore(w)
 	}
 	return l, nil
 }
@@ -249,7 +260,7 @@ func (l *TaskLifecycle) CreateTask(ctx context.Context, opts *CreateOptions) (wi
 	if err := l.store.Create(ctx, r); err != nil {
 		return wire.CreateTaskResult{}, fmt.Errorf("durabletasks: create task: %w", err)
 	}
-	l.event("created", &r)
+	l.happened(EventCreated, id, &r)
 	view, err := view(&r)
 	return wire.CreateTaskResult{Task: view}, err
 }
@@ -374,14 +385,12 @@ func (l *TaskLifecycle) CancelTask(ctx context.Context, id string) error {
 // does it by itself every [Options].SweepInterval.
 func (l *TaskLifecycle) Sweep(ctx context.Context) (int, error) {
 	n, err := l.store.Sweep(ctx, l.now())
-	if n > 0 {
-		l.report(slog.LevelDebug, "tasks swept", slog.Int("count", n))
-	}
+	l.swept(n)
 	return n, err
 }
 
 func (l *TaskLifecycle) sweepEvery(interval time.Duration) {
-	defer close(l.sweepDone)
+	defer l.background.Done()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -409,9 +418,7 @@ func (l *TaskLifecycle) Close() error {
 			l.local.end(t, ErrClosed)
 			l.local.release(t, 1)
 		}
-		if l.sweepDone != nil {
-			<-l.sweepDone
-		}
+		l.background.Wait()
 		l.closeErr = l.store.Close()
 	})
 	return l.closeErr
@@ -469,7 +476,7 @@ func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Reco
 			l.lost(t, err)
 			return Record{}, err
 		}
-		next := old // its containers are ours; of old only plain fields are read again
+		before, next := markOf(&old), old // the containers are ours to change
 		switch what, err := decide(&next); {
 		case err != nil:
 			return old, err
@@ -483,7 +490,7 @@ func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Reco
 		committed, err := l.store.Update(ctx, next, old.Version)
 		switch {
 		case err == nil:
-			l.announce(t, &old, &committed)
+			l.announce(t, before, &committed)
 			return committed, nil
 		case !errors.Is(err, ErrConflict):
 			l.lost(t, err)
@@ -511,20 +518,39 @@ func (l *TaskLifecycle) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// announce lets everything in this process follow a commit. Its caller has
-// the task's turn.
-func (l *TaskLifecycle) announce(t *localTask, old, r *Record) {
+// mark is what events compare a committed record with.
+type mark struct {
+	cancelRequested bool
+	keys, answers   int
+}
+
+func markOf(r *Record) mark {
+	return mark{r.CancelRequested, len(r.UsedInputKeys), len(r.InputResponses)}
+}
+
+// announce tells of a commit. Its caller has the task's turn.
+func (l *TaskLifecycle) announce(t *localTask, before mark, r *Record) {
+	switch now := markOf(r); {
+	case r.Status.Terminal():
+		l.happened(EventEnded, t.id, r)
+	case now.cancelRequested != before.cancelRequested:
+		l.happened(EventCancelRequested, t.id, r)
+	case now.keys > before.keys:
+		l.happened(EventInputRequired, t.id, r)
+	case now.answers > before.answers:
+		l.happened(EventInputReceived, t.id, r)
+	}
+	l.follow(t, r)
+}
+
+// follow lets everything in this process that holds on to a task follow its
+// committed record.
+func (l *TaskLifecycle) follow(t *localTask, r *Record) {
 	switch {
 	case r.Status.Terminal():
-		l.local.end(t, &TerminalError{Status: r.Status})
-		l.event(string(r.Status), r)
-	case r.CancelRequested && !old.CancelRequested:
+		l.local.end(t, terminal(r))
+	case r.CancelRequested:
 		t.interrupt(ErrCancelled)
-		l.event("cancel requested", r)
-	case r.Status == StatusInputRequired && old.Status != StatusInputRequired:
-		l.event("input required", r)
-	case r.Status == StatusWorking && old.Status == StatusInputRequired:
-		l.event("input complete", r)
 	}
 	l.watchExpiry(t, r)
 	t.tell()
@@ -533,7 +559,9 @@ func (l *TaskLifecycle) announce(t *localTask, old, r *Record) {
 // lost ends the local half of a task that an operation found out of reach.
 func (l *TaskLifecycle) lost(t *localTask, err error) {
 	if errors.Is(err, ErrNotFound) {
-		l.report(slog.LevelDebug, "task expired")
+		if t.missed() {
+			l.happened(EventExpired, t.id, nil)
+		}
 		l.local.end(t, ErrExpired)
 		t.tell()
 	}
@@ -595,30 +623,6 @@ func (l *TaskLifecycle) checkExpiry(id string) {
 		after, limited := l.untilLook(t, &r)
 		l.lookAgain(t, max(after, again), limited)
 	}
-}
-
-// event logs what has become of a task.
-func (l *TaskLifecycle) event(what string, r *Record) {
-	l.report(slog.LevelDebug, "task "+what,
-		slog.Int64("version", r.Version),
-		slog.Duration("age", r.LastUpdatedAt.Sub(r.CreatedAt)))
-}
-
-// report writes to the log, whatever the logger does.
-func (l *TaskLifecycle) report(level slog.Level, message string, attrs ...slog.Attr) {
-	defer func() { _ = recover() }()
-	l.log.LogAttrs(context.Background(), level, message, attrs...)
-}
-
-// guard runs code that is not the engine's own where nobody could catch its
-// panic.
-func (l *TaskLifecycle) guard(what string, f func()) {
-	defer func() {
-		if p := recover(); p != nil {
-			l.report(slog.LevelError, "panic", slog.String("in", what), slog.String("type", fmt.Sprintf("%T", p)))
-		}
-	}()
-	f()
 }
 
 // view projects a record on what a client may see: an allow-list. A record

@@ -159,6 +159,19 @@ type Scanner interface {
 	Scan(ctx context.Context, visit func(Record) bool) error
 }
 
+// Watcher is an optional interface of a [TaskStore] that several processes
+// share. It lets the engine of one hear of what another commits, such as a
+// cancellation that reached the wrong instance.
+type Watcher interface {
+	// Watch calls changed with the id of each record that another instance of
+	// the store has created, updated or removed, soon after; the store
+	// documents how soon. It may also call it for this instance's own commits
+	// and for records that have not changed. It holds no lock while it calls
+	// changed, which may call the store. Watch returns ctx's error when ctx
+	// ends, or why it cannot go on watching.
+	Watch(ctx context.Context, changed func(id string)) error
+}
+
 // Errors that stores and the engine report; compare with [errors.Is].
 var (
 	// ErrNotFound: there is no such task, or it has expired, or it belongs

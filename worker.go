@@ -219,7 +219,7 @@ func (l *TaskLifecycle) crashed(p any) error {
 	if p != nil {
 		reason = "worker panicked"
 	}
-	l.report(slog.LevelError, reason, slog.String("type", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
+	l.report(slog.LevelError, reason, typeOf(p), slog.String("stack", string(debug.Stack())))
 	return internalError()
 }
 
@@ -307,6 +307,7 @@ func (l *TaskLifecycle) Recover(ctx context.Context, resume func(Record) Worker)
 		switch err := l.run(WithOwner(ctx, r.Owner), r.ID, work); {
 		case err == nil:
 			n++
+			l.happened(EventRecovered, r.ID, &r)
 		case errors.Is(err, ErrRunning), errors.Is(err, ErrTerminal), errors.Is(err, ErrNotFound):
 		default:
 			failed = err

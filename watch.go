@@ -1,0 +1,134 @@
+package durabletasks
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+// Watch yields what [TaskLifecycle.GetTask] would return, for each of the
+// tasks: its present view first, then a view after each commit that changes
+// it, in commit order. A consumer that is slower than the commits sees the
+// newest view and misses older ones, but never the one that ends a task.
+//
+// A task leaves the watch with its terminal view; one that is unknown,
+// expired, or belongs to another owner than ctx carries leaves it without
+// any. The sequence ends when no task is left, or with an error and a zero
+// view: ctx's cause, [ErrClosed], [ErrInconsistent] or the store's own. It
+// may be used by one goroutine at a time, and more than once.
+//
+// Commits of other processes over the same store are seen if the store is a
+// [Watcher].
+func (l *TaskLifecycle) Watch(ctx context.Context, ids ...string) iter.Seq2[wire.Task, error] {
+	return func(yield func(wire.Task, error) bool) {
+		ear := newListener()
+		watched := make(map[string]*localTask, len(ids))
+		shown := make(map[string]wire.Task, len(ids))
+		leave := func(id string) {
+			l.local.ignore(watched[id], ear)
+			delete(watched, id)
+		}
+		defer func() {
+			for id := range watched {
+				leave(id)
+			}
+		}()
+		for _, id := range ids {
+			if watched[id] == nil {
+				watched[id] = l.local.acquire(id)
+				watched[id].listen(ear)
+				ear.notify(id)
+			}
+		}
+		for len(watched) > 0 {
+			select {
+			case <-ear.ready:
+			case <-ctx.Done():
+				yield(wire.Task{}, context.Cause(ctx))
+				return
+			case <-l.life.Done():
+				yield(wire.Task{}, ErrClosed)
+				return
+			}
+			for id := range ear.take() {
+				t, ok := watched[id]
+				if !ok {
+					continue
+				}
+				r, err := l.read(ctx, id)
+				if errors.Is(err, ErrNotFound) {
+					leave(id)
+					continue
+				}
+				var now wire.Task
+				if err == nil {
+					l.watchExpiry(t, &r)
+					now, err = view(&r)
+				}
+				if err != nil {
+					yield(wire.Task{}, err)
+					return
+				}
+				if before, again := shown[id]; again && sameView(&before, &now) {
+					continue
+				}
+				shown[id] = now
+				if now.Status.Terminal() {
+					leave(id)
+				}
+				if !yield(now, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// sameView reports whether two views of a task that may still change are
+// alike.
+func sameView(a, b *wire.Task) bool {
+	return a.Status == b.Status && a.StatusMessage == b.StatusMessage && a.LastUpdatedAt.Equal(b.LastUpdatedAt) &&
+		a.TTL == b.TTL && a.PollInterval == b.PollInterval && maps.Equal(a.InputRequests, b.InputRequests)
+}
+
+// followStore lets this process follow what other processes commit to a
+// shared store.
+func (l *TaskLifecycle) followStore(w Watcher) {
+	defer l.background.Done()
+	const retry = time.Second
+	for l.life.Err() == nil {
+		l.guard("store watch", func() {
+			if err := w.Watch(l.life, l.observe); err != nil && l.life.Err() == nil {
+				l.report(slog.LevelError, "store watch failed", slog.Any("error", err))
+			}
+		})
+		if l.sleep(l.life, retry) != nil {
+			return
+		}
+		for _, t := range l.local.all() { // what was missed meanwhile
+			l.local.release(t, 1)
+			l.guard("store watch", func() { l.observe(t.id) })
+		}
+	}
+}
+
+// observe looks at a task that may have changed elsewhere, if anybody in this
+// process holds on to it.
+func (l *TaskLifecycle) observe(id string) {
+	t := l.local.find(id)
+	if t == nil {
+		return
+	}
+	defer l.local.release(t, 1)
+	switch r, err := l.store.Get(l.life, id); {
+	case err == nil:
+		l.follow(t, &r)
+	case errors.Is(err, ErrNotFound):
+		l.lost(t, err)
+	}
+}

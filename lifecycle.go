@@ -27,6 +27,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/mcp-durable-tasks/durabletasks/internal/steady"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
@@ -52,7 +53,9 @@ type Options struct {
 
 	// SweepInterval is how often expired tasks are removed from the store;
 	// [NoLimit] means only by [TaskLifecycle.Sweep]. Zero means
-	// [DefaultSweepInterval].
+	// [DefaultSweepInterval]. The first removal comes when the engine is ten
+	// minutes old, so that a start with a clock that is still to be set
+	// deletes nothing.
 	SweepInterval time.Duration
 
 	// KeepExpiry lets a task expire while its worker runs. By default the
@@ -80,8 +83,9 @@ type Options struct {
 	// (version 4). It is called concurrently.
 	NewID func() string
 
-	// Now is the clock for timestamps and expiry. Nil means [time.Now]. It is
-	// called concurrently.
+	// Now is the clock for timestamps and expiry. Nil means the system's
+	// clock; for expiry, a jump of it ahead is believed only after ten
+	// minutes. It is called concurrently.
 	Now func() time.Time
 }
 
@@ -92,6 +96,7 @@ type TaskLifecycle struct {
 	opts  Options
 	log   *slog.Logger
 
+	clock   steady.Clock
 	local   coordinator
 	workers workers
 
@@ -138,9 +143,6 @@ func New(store TaskStore, opts *Options) (*TaskLifecycle, error) {
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if l.log = o.Logger; l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
@@ -173,9 +175,21 @@ func duration(name string, d, dflt time.Duration) (time.Duration, error) {
 	return up, nil
 }
 
-// now returns the engine's time as records keep it.
+// now returns the time for timestamps, as records keep it.
 func (l *TaskLifecycle) now() time.Time {
-	return l.opts.Now().UTC().Truncate(time.Millisecond)
+	now := time.Now
+	if l.opts.Now != nil {
+		now = l.opts.Now
+	}
+	return now().UTC().Truncate(time.Millisecond)
+}
+
+// steadyNow returns the time for expiry.
+func (l *TaskLifecycle) steadyNow() time.Time {
+	if l.opts.Now != nil {
+		return l.opts.Now()
+	}
+	return l.clock.Now()
 }
 
 type ownerKey struct{}
@@ -384,13 +398,16 @@ func (l *TaskLifecycle) CancelTask(ctx context.Context, id string) error {
 // Sweep removes expired tasks from the store and returns how many. The engine
 // does it by itself every [Options].SweepInterval.
 func (l *TaskLifecycle) Sweep(ctx context.Context) (int, error) {
-	n, err := l.store.Sweep(ctx, l.now())
+	n, err := l.store.Sweep(ctx, l.steadyNow())
 	l.swept(n)
 	return n, err
 }
 
 func (l *TaskLifecycle) sweepEvery(interval time.Duration) {
 	defer l.background.Done()
+	if l.sleep(l.life, steady.Patience) != nil {
+		return
+	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -579,7 +596,7 @@ func (l *TaskLifecycle) watchExpiry(t *localTask, r *Record) {
 // looked at, and whether it has to be at all.
 func (l *TaskLifecycle) untilLook(t *localTask, r *Record) (time.Duration, bool) {
 	at, limited := r.ExpiresAt()
-	left := at.Sub(l.opts.Now())
+	left := at.Sub(l.steadyNow())
 	if !l.opts.KeepExpiry && t.isRunning() {
 		left -= keepAhead
 	}
@@ -602,7 +619,7 @@ func (l *TaskLifecycle) checkExpiry(id string) {
 	if !l.opts.KeepExpiry && t.isRunning() {
 		_, err := l.mutate(l.life, id, func(r *Record) (change, error) {
 			if at, limited := r.ExpiresAt(); limited && !r.Status.Terminal() {
-				now := l.now()
+				now := l.steadyNow()
 				if at.Sub(now) <= keepAhead && extend(r, now, max(keepFor, l.opts.TTL)) {
 					return stamped, nil
 				}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks/internal/steady"
 )
 
 // MemStore is a [TaskStore] that keeps its records in memory: for tests, and
@@ -11,13 +13,15 @@ import (
 // empty store, ready to use. It is safe for concurrent use and must not be
 // copied after first use.
 type MemStore struct {
-	// Now returns the time by which records expire; nil means [time.Now].
-	// Set it before the first use.
+	// Now returns the time by which records expire. Nil means the system's
+	// clock, of which a jump ahead is believed only after ten minutes. Set it
+	// before the first use.
 	Now func() time.Time
 
 	mu      sync.RWMutex
 	records map[string]Record
 	closed  bool
+	clock   steady.Clock
 }
 
 var (
@@ -29,7 +33,7 @@ func (m *MemStore) now() time.Time {
 	if m.Now != nil {
 		return m.Now()
 	}
-	return time.Now()
+	return m.clock.Now()
 }
 
 // usable reports why a call cannot go on. The caller holds mu.

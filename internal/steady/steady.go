@@ -1,0 +1,61 @@
+// Package steady tells the time for decisions that cannot be taken back, such
+// as that a task has expired.
+package steady
+
+import (
+	"sync"
+	"time"
+)
+
+// Patience is how long a forward jump of the wall clock has to last before a
+// [Clock] believes it.
+const Patience = 10 * time.Minute
+
+// Clock is a wall clock that does not jump ahead. It runs with the monotonic
+// clock; it follows the wall clock back at once, since a task that lives
+// longer harms nobody, and forward only after the wall clock has stayed ahead
+// for [Patience]. So a clock that is wrong for a moment, or a machine that
+// wakes from sleep, makes nothing expire that should not.
+//
+// What it cannot know is whether the wall clock was right when it began: its
+// first reading is believed.
+//
+// The zero value is ready to use. It is safe for concurrent use.
+type Clock struct {
+	mu     sync.Mutex
+	start  time.Time     // the first reading, with its monotonic part
+	offset time.Duration // of the wall clock from start + elapsed, as believed
+	ahead  bool          // the wall clock is ahead of what is believed,
+	since  time.Duration // since this much had elapsed,
+	least  time.Duration // by at least this offset
+}
+
+// Now returns the time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if c.start.IsZero() {
+		c.start = now
+	}
+	return c.read(now.Round(0), now.Sub(c.start))
+}
+
+// read takes one reading of the wall clock, when elapsed has passed since the
+// first by the monotonic clock.
+func (c *Clock) read(wall time.Time, elapsed time.Duration) time.Time {
+	steady := c.start.Round(0).Add(elapsed)
+	offset := wall.Sub(steady)
+	switch {
+	case offset <= c.offset:
+		c.offset, c.ahead = offset, false
+	case !c.ahead:
+		c.ahead, c.since, c.least = true, elapsed, offset
+	default:
+		c.least = min(c.least, offset)
+		if elapsed-c.since >= Patience {
+			c.offset, c.ahead = c.least, false
+		}
+	}
+	return steady.Add(c.offset)
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -183,7 +184,7 @@ func (h *Handle) ExtendTTL(ctx context.Context, d time.Duration) error {
 		if err := terminal(r); err != nil {
 			return nothing, err
 		}
-		if !extend(r, h.l.now(), d) {
+		if !extend(r, h.l.steadyNow(), d) {
 			return nothing, nil
 		}
 		return stamped, nil
@@ -191,19 +192,22 @@ func (h *Handle) ExtendTTL(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// extend makes a record live until now+d, or without limit if that is
-// NoLimit or beyond what a duration can hold. It reports whether that is a
-// change.
+// extend makes a record live until now+d, in whole milliseconds, or without
+// limit if d is NoLimit or the sum more than a duration can hold. It reports
+// whether that is a change.
 func extend(r *Record, now time.Time, d time.Duration) bool {
 	if r.TTL == NoLimit {
 		return false
 	}
 	ttl := NoLimit
-	if age := max(now.Sub(r.CreatedAt), 0); d != NoLimit && d < 1<<62 && age < 1<<62 {
-		ttl = age + d
-		if ttl <= r.TTL {
-			return false
+	if d != NoLimit {
+		const most = math.MaxInt64 / time.Millisecond * time.Millisecond
+		if age := max(now.Sub(r.CreatedAt), 0); d <= most-age {
+			ttl = time.Duration(wire.Milliseconds(age+d)) * time.Millisecond
 		}
+	}
+	if ttl != NoLimit && ttl <= r.TTL {
+		return false
 	}
 	r.TTL = ttl
 	return true

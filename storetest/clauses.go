@@ -1,0 +1,26 @@
+package storetest
+
+// clauses holds the sentences of the contract as [durabletasks.TaskStore] and
+// [durabletasks.Scanner] state them; a failure is printed below its sentence.
+var clauses = map[string]string{
+	"S01":   "when Create or Update returns without an error, the record is as durable as the store makes it, and visible to every later call.",
+	"S02":   "Create never overwrites: an id that is taken is ErrExists, and the stored record is unchanged. An expired record that is still stored may count as taken.",
+	"S03":   "an unknown and an expired record are the same ErrNotFound, for Update too, which never creates.",
+	"S04":   "reads change nothing.",
+	"S05":   "Create stores version 0 and every Update raises the version by exactly one, whatever the record that is passed in says.",
+	"S06":   "an Update whose expected version is not the stored one changes nothing and reports a *ConflictError. Of several concurrent updates from one version exactly one wins. Only versions decide, never times.",
+	"S07":   "what is handed in or out never aliases what is stored.",
+	"S08":   "an Update is seen whole or not at all, by every reader.",
+	"S09":   "a record expires at CreatedAt + TTL, that moment included, whether swept or not, also after its TTL has changed, and across a reopen.",
+	"S10":   "Sweep removes every record that is expired at the time it is given and returns how many; after it their ids are free for Create.",
+	"S11":   "a durable store gives back every committed record after Close and a reopen, byte for byte.",
+	"S12":   "after Close every call reports ErrClosed; Close itself is idempotent and reports nil then.",
+	"S13":   "a context that is done stops a call before it commits, with the context's error, and leaves nothing half done. A call that has committed reports success.",
+	"S14":   "every method is safe for concurrent use.",
+	"S15":   "ids, keys and texts are arbitrary strings: empty, with NUL, not ASCII, long, or named like something special.",
+	scanner: "Scan calls visit once for each record whose status is not terminal and which is not expired, in no particular order, until visit returns false. It holds no lock while it calls visit, which may call the store; a record that changes meanwhile is shown before or after the change.",
+}
+
+// scanner stands where a clause's number does, for the checks of the optional
+// interface.
+const scanner = "Scanner"

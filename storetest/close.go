@@ -1,0 +1,128 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+var closeChecks = []check{
+	{"S12", "every-call-reports-closed", 0, everyCallReportsClosed},
+	{"S12", "close-of-an-unused-store", 0, closeOfUnused},
+	{"S12", "close-is-idempotent", 0, closeIsIdempotent},
+	{"S12", "close-while-calls-run", 0, closeWhileCallsRun},
+	{"S12", "stores-close-alone", 0, storesCloseAlone},
+}
+
+// allClosed checks that every call on the closed store says so.
+func (t *trial) allClosed(id string) {
+	ctx := context.Background()
+	err := t.store.Create(ctx, t.record("new"))
+	t.wants(err, durabletasks.ErrClosed, "Create after Close")
+	err = t.store.Create(ctx, t.record(id))
+	t.wants(err, durabletasks.ErrClosed, "Create with a taken id after Close")
+	for _, id := range []string{id, "unknown"} {
+		_, err = t.store.Get(ctx, id)
+		t.wants(err, durabletasks.ErrClosed, "Get of task %q after Close", id)
+		_, err = t.store.Update(ctx, t.record(id), 0)
+		t.wants(err, durabletasks.ErrClosed, "Update of task %q after Close", id)
+	}
+	_, err = t.store.Sweep(ctx, t.now())
+	t.wants(err, durabletasks.ErrClosed, "Sweep after Close")
+}
+
+func everyCallReportsClosed(t *trial) {
+	t.create(t.record("task"))
+	if err := t.store.Close(); err != nil {
+		t.fatalf("Close: %v", err)
+	}
+	t.allClosed("task")
+}
+
+func closeOfUnused(t *trial) {
+	if err := t.store.Close(); err != nil {
+		t.fatalf("Close of a store that was never used: %v", err)
+	}
+	t.allClosed("task")
+}
+
+func closeIsIdempotent(t *trial) {
+	t.create(t.record("task"))
+	for n := range 3 {
+		if err := t.store.Close(); err != nil {
+			t.fatalf("Close, call %d: %v", n+1, err)
+		}
+	}
+	t.parallel(4, func(int) {
+		if err := t.store.Close(); err != nil {
+			t.fatalf("Close beside others: %v", err)
+		}
+	})
+}
+
+// closeUnder lets n goroutines call repeatedly (the count of calls is the
+// second argument) until the call fails, which must be with ErrClosed, and
+// closes the store meanwhile, twice at once.
+func (t *trial) closeUnder(n int, call func(i, count int) error) {
+	var running sync.WaitGroup
+	running.Add(n)
+	closers := 2
+	t.parallel(n+closers, func(i int) {
+		if i >= n {
+			running.Wait()
+			if err := t.store.Close(); err != nil {
+				t.fatalf("Close beside running calls: %v", err)
+			}
+			return
+		}
+		var once sync.Once
+		defer once.Do(running.Done)
+		for count := 0; ; count++ {
+			if err := call(i, count); errors.Is(err, durabletasks.ErrClosed) {
+				return
+			} else if err != nil {
+				t.fatalf("a call while the store is being closed: got error %q, want none or %q", err, durabletasks.ErrClosed)
+			}
+			if count == 2 {
+				once.Do(running.Done)
+			}
+		}
+	})
+}
+
+func closeWhileCallsRun(t *trial) {
+	ctx := context.Background()
+	t.create(t.record("read"))
+	for i := range 2 {
+		t.create(t.record(fmt.Sprint("updated ", i)))
+	}
+	t.closeUnder(6, func(i, count int) (err error) {
+		switch i {
+		case 0:
+			_, err = t.store.Get(ctx, "read")
+		case 1, 2:
+			_, err = t.store.Update(ctx, t.record(fmt.Sprint("updated ", i-1)), int64(count))
+		case 3, 4:
+			err = t.store.Create(ctx, t.record(fmt.Sprint("created ", i, " ", count)))
+		case 5:
+			_, err = t.store.Sweep(ctx, t.now())
+		}
+		return err
+	})
+	t.allClosed("read")
+}
+
+// storesCloseAlone is for stores that share a connection, or a variable.
+func storesCloseAlone(t *trial) {
+	t.create(t.record("task"))
+	other := t.open("New", t.subject.New)
+	_, err := other.Get(context.Background(), "task")
+	t.wants(err, durabletasks.ErrNotFound, "Get of another store's task")
+	if err := other.Close(); err != nil {
+		t.fatalf("Close of another store: %v", err)
+	}
+	t.stored(t.record("task"), "after another store was closed")
+}

@@ -1,0 +1,84 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+var concurrencyChecks = []check{
+	{"S14", "tasks-do-not-mix", 0, tasksDoNotMix},
+	{"S14", "every-method-at-once", 0, everyMethodAtOnce},
+}
+
+// tasksDoNotMix lets each goroutine work on a task of its own, which must
+// look as if it were alone.
+func tasksDoNotMix(t *trial) {
+	updates := int64(t.rounds(20))
+	t.parallel(6, func(i int) {
+		id := fmt.Sprint("task ", i)
+		t.create(t.stamped(id, 0))
+		for version := range updates {
+			want := t.stamped(id, version+1)
+			t.same(t.update(want, version), want, "as Update returned it")
+			for range 4 {
+				t.stored(want, "after Update, beside other tasks")
+			}
+		}
+	})
+}
+
+// everyMethodAtOnce mixes all methods on the same tasks. What each call may
+// report is known; what the race detector reports is a failure.
+func everyMethodAtOnce(t *trial) {
+	ctx := context.Background()
+	rounds := t.rounds(30)
+	t.create(t.stamped("shared", 0))
+	var commits, swept, short atomic.Int64
+	t.parallel(8, func(i int) {
+		for n := range rounds {
+			switch i {
+			case 0, 1, 2:
+				r := t.get("shared")
+				_, err := t.store.Update(ctx, t.stamped("shared", r.Version+1), r.Version)
+				if err == nil {
+					commits.Add(1)
+				} else {
+					t.conflicts(err, "Update beside others")
+				}
+			case 3, 4:
+				t.create(t.expiring(fmt.Sprint("short ", i, " ", n), time.Hour))
+				short.Add(1)
+			case 5, 6:
+				k, err := t.store.Sweep(ctx, t.began.Add(time.Hour))
+				if err != nil {
+					t.fatalf("Sweep beside others: %v", err)
+				}
+				swept.Add(int64(k))
+			case 7:
+				_, err := t.store.Get(ctx, fmt.Sprint("short 3 ", n))
+				if err != nil && !errors.Is(err, durabletasks.ErrNotFound) {
+					t.fatalf("Get of a task that others create and sweep: %v", err)
+				}
+				if t.store.scanner == nil {
+					continue
+				}
+				if err := t.store.Scan(ctx, func(durabletasks.Record) bool { return true }); err != nil {
+					t.fatalf("Scan beside others: %v", err)
+				}
+			}
+		}
+	})
+	n, err := t.store.Sweep(ctx, t.began.Add(time.Hour))
+	if err != nil {
+		t.fatalf("Sweep: %v", err)
+	}
+	if got, want := swept.Load()+int64(n), short.Load(); got != want {
+		t.fatalf("concurrent Sweeps counted %d of %d expired records", got, want)
+	}
+	t.stored(t.stamped("shared", commits.Load()), "after concurrent calls of every method")
+}

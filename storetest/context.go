@@ -1,0 +1,158 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+var contextChecks = []check{
+	{"S13", "done-context-stops-create", 0, doneStopsCreate},
+	{"S13", "done-context-stops-get", 0, doneStopsGet},
+	{"S13", "done-context-stops-update", 0, doneStopsUpdate},
+	{"S13", "done-context-stops-sweep", 0, doneStopsSweep},
+	{"S13", "cancelled-after-return-undoes-nothing", 0, cancelledAfterReturn},
+	{"S13", "cancelled-meanwhile-is-all-or-nothing", 0, cancelledMeanwhile},
+}
+
+// done calls f with contexts that have ended in each way, and the error that
+// the store must report.
+func (t *trial) done(f func(ctx context.Context, want error, kind string)) {
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	f(cancelled, context.Canceled, "a cancelled context")
+	late, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	defer cancel()
+	f(late, context.DeadlineExceeded, "a context past its deadline")
+	caused, cancelCause := context.WithCancelCause(context.Background())
+	cancelCause(errors.New("the cause"))
+	f(caused, context.Canceled, "a context cancelled with a cause")
+}
+
+func doneStopsCreate(t *trial) {
+	t.done(func(ctx context.Context, want error, kind string) {
+		err := t.store.Create(ctx, t.record(kind))
+		t.wants(err, want, "Create with %s", kind)
+		t.gone(kind, "whose Create was stopped")
+		t.create(t.record(kind))
+	})
+}
+
+func doneStopsGet(t *trial) {
+	t.create(t.record("task"))
+	t.done(func(ctx context.Context, want error, kind string) {
+		_, err := t.store.Get(ctx, "task")
+		t.wants(err, want, "Get with %s", kind)
+		t.stored(t.record("task"), "after a Get that was stopped")
+	})
+}
+
+func doneStopsUpdate(t *trial) {
+	r := t.record("task")
+	t.create(r)
+	t.done(func(ctx context.Context, want error, kind string) {
+		_, err := t.store.Update(ctx, t.full("task", 1), 0)
+		t.wants(err, want, "Update with %s", kind)
+		t.stored(r, "after an Update that was stopped")
+	})
+	t.update(r, 0)
+}
+
+func doneStopsSweep(t *trial) {
+	r := t.expiring("task", time.Hour)
+	t.create(r)
+	at := r.CreatedAt.Add(time.Hour)
+	t.done(func(ctx context.Context, want error, kind string) {
+		_, err := t.store.Sweep(ctx, at)
+		t.wants(err, want, "Sweep with %s", kind)
+		t.stored(r, "after a Sweep that was stopped")
+	})
+	t.sweep(at, 1)
+}
+
+// cancelledAfterReturn is for stores that hold on to the context, such as by
+// a transaction that ends with it.
+func cancelledAfterReturn(t *trial) {
+	call := func(f func(ctx context.Context) error) {
+		ctx, cancel := context.WithCancel(context.Background())
+		err := f(ctx)
+		cancel()
+		if err != nil {
+			t.fatalf("a call with a context that can be cancelled: %v", err)
+		}
+		for range 20 {
+			runtime.Gosched() // lets the store take note
+		}
+	}
+	r := t.record("task")
+	call(func(ctx context.Context) error { return t.store.Create(ctx, r) })
+	t.stored(r, "after the context of its Create was cancelled")
+	call(func(ctx context.Context) error {
+		_, err := t.store.Get(ctx, "task")
+		return err
+	})
+	call(func(ctx context.Context) error {
+		_, err := t.store.Update(ctx, t.full("task", 1), 0)
+		return err
+	})
+	want := t.full("task", 1)
+	want.Version = 1
+	t.stored(want, "after the context of its Update was cancelled")
+	call(func(ctx context.Context) error {
+		_, err := t.store.Sweep(ctx, t.began)
+		return err
+	})
+	t.stored(want, "after the context of a Sweep was cancelled")
+}
+
+// cancelledMeanwhile cancels contexts at various moments of a call: an error
+// means that nothing was committed, none that all was.
+func cancelledMeanwhile(t *trial) {
+	for round := range t.rounds(100) {
+		id := fmt.Sprint("round ", round)
+		created := t.cancelling(round, func(ctx context.Context) error {
+			return t.store.Create(ctx, t.stamped(id, 0))
+		})
+		if !created {
+			t.gone(id, "whose Create reported that its context was done")
+			t.create(t.stamped(id, 0))
+		}
+		t.stored(t.stamped(id, 0), "after a Create whose context was cancelled meanwhile")
+
+		updated := t.cancelling(round, func(ctx context.Context) error {
+			_, err := t.store.Update(ctx, t.stamped(id, 1), 0)
+			return err
+		})
+		want := t.stamped(id, 0)
+		if updated {
+			want = t.stamped(id, 1)
+		}
+		t.stored(want, fmt.Sprintf("after an Update whose context was cancelled meanwhile, and which reported success: %v", updated))
+	}
+}
+
+// cancelling makes a call whose context is cancelled while it runs; later in
+// later rounds. It reports whether the call succeeded.
+func (t *trial) cancelling(round int, call func(ctx context.Context) error) bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	called := make(chan struct{})
+	cancelled := make(chan struct{})
+	go func() {
+		defer close(cancelled)
+		<-called
+		for range round * round {
+			runtime.Gosched()
+		}
+		cancel()
+	}()
+	close(called)
+	err := call(ctx)
+	<-cancelled
+	if err != nil {
+		t.wants(err, context.Canceled, "a call whose context is cancelled meanwhile")
+	}
+	return err == nil
+}

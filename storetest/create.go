@@ -1,0 +1,211 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+var createChecks = []check{
+	{"S01", "created-record-is-visible", 0, createdIsVisible},
+	{"S01", "updated-record-is-visible", 0, updatedIsVisible},
+	{"S01", "every-field-is-kept", 0, everyFieldIsKept},
+	{"S01", "absent-fields-stay-absent", 0, absentStaysAbsent},
+	{"S01", "durations-are-kept", 0, durationsAreKept},
+	{"S01", "json-is-kept-to-the-byte", 0, jsonIsKept},
+	{"S01", "one-mebibyte-is-kept", 0, mebibyteIsKept},
+
+	{"S02", "taken-id-is-refused", 0, takenIsRefused},
+	{"S02", "expired-id-is-refused-or-free", needsAdvance, expiredIsRefusedOrFree},
+	{"S02", "one-of-many-creators-wins", 0, oneCreatorWins},
+}
+
+func createdIsVisible(t *trial) {
+	r := t.record("task")
+	t.create(r)
+	t.stored(r, "after Create")
+}
+
+func updatedIsVisible(t *trial) {
+	r := t.record("task")
+	t.create(r)
+	r.StatusMessage = "updated"
+	got := t.update(r, 0)
+	r.Version = 1
+	t.same(got, r, "as Update returned it")
+	t.stored(r, "after Update")
+}
+
+func everyFieldIsKept(t *trial) {
+	for i, status := range statuses {
+		r := t.full("full "+string(status), i)
+		t.create(r)
+		t.stored(r, "after Create")
+		r = t.full(r.ID, i+1)
+		r.Version = 1
+		t.same(t.update(r, 0), r, "as Update returned it")
+		t.stored(r, "after Update")
+	}
+}
+
+// absentStaysAbsent sets one optional field at a time, so that a store that
+// tells absent from empty by a neighbour gets it wrong.
+func absentStaysAbsent(t *trial) {
+	null := wire.MustParse("null")
+	for field, set := range map[string]func(r *durabletasks.Record){
+		"nothing":                   func(*durabletasks.Record) {},
+		"Owner":                     func(r *durabletasks.Record) { r.Owner = "alice" },
+		"StatusMessage":             func(r *durabletasks.Record) { r.StatusMessage = "hello" },
+		"CancelRequested":           func(r *durabletasks.Record) { r.CancelRequested = true },
+		"PollInterval: NoLimit":     func(r *durabletasks.Record) { r.PollInterval = durabletasks.NoLimit },
+		"Result: {}":                func(r *durabletasks.Record) { r.Result = wire.MustParse("{}") },
+		"Result: null":              func(r *durabletasks.Record) { r.Result = null },
+		"Error: null":               func(r *durabletasks.Record) { r.Error = null },
+		"Payload: null":             func(r *durabletasks.Record) { r.Payload = null },
+		"Checkpoint: null":          func(r *durabletasks.Record) { r.Checkpoint = null },
+		`Checkpoint: ""`:            func(r *durabletasks.Record) { r.Checkpoint = wire.MustParse(`""`) },
+		"InputRequests: {k: null}":  func(r *durabletasks.Record) { r.InputRequests = map[string]wire.JSON{"k": null} },
+		"InputResponses: {k: null}": func(r *durabletasks.Record) { r.InputResponses = map[string]wire.JSON{"k": null} },
+		`UsedInputKeys: [""]`:       func(r *durabletasks.Record) { r.UsedInputKeys = []string{""} },
+		"InputRequests: {}":         func(r *durabletasks.Record) { r.InputRequests = map[string]wire.JSON{} },
+		"UsedInputKeys: []":         func(r *durabletasks.Record) { r.UsedInputKeys = []string{} },
+	} {
+		r := t.record("only " + field)
+		set(&r)
+		t.create(r)
+		t.stored(r, "after Create")
+	}
+}
+
+func durationsAreKept(t *trial) {
+	const longest = math.MaxInt64 / time.Millisecond * time.Millisecond
+	for i, d := range []time.Duration{
+		durabletasks.NoLimit,
+		time.Minute + time.Millisecond,
+		24*time.Hour - time.Millisecond,
+		1 << 31 * time.Millisecond,
+		1 << 32 * time.Millisecond,
+		100 * 365 * 24 * time.Hour,
+		longest,
+	} {
+		r := t.record(fmt.Sprint("duration ", i))
+		r.TTL, r.PollInterval = d, d
+		t.create(r)
+		t.stored(r, "after Create")
+	}
+}
+
+// texts of JSON that some encoder or decoder on the way is known to change.
+var fragileJSON = []string{
+	`{"id":9007199254740993}`,
+	`[123456789012345678901234567890,0.1000,1.0,1e400,-1E-400,1e2,-0,0.0]`,
+	`{"z":1,"a":2,"Z":3,"__proto__":{"toString":null},"":0}`,
+	`{"html":"<script>&</script>","slash":"a\/b","line":"\u2028 ` + "\u2028\u2029" + `"}`,
+	`{"escapes":"\u0000\u001f\u00e9\ud83d\ude00\b\f\n\r\t\"\\","raw":"é😀\u007f"}`,
+	`{"surrogates":["\ud800","\udfff","\ud800x"],"\ud800":1}`,
+	`{"empty":[{},[],"",null,false]}`,
+	`null`,
+	`""`,
+	`-0`,
+	`{}`,
+	strings.Repeat("[", wire.MaxDepth) + strings.Repeat("]", wire.MaxDepth),
+}
+
+func jsonIsKept(t *trial) {
+	for i, fragile := range fragileJSON {
+		j := wire.MustParse(fragile)
+		r := t.record(fmt.Sprint("json ", i))
+		r.Result, r.Error, r.Payload, r.Checkpoint = j, j, j, j
+		r.InputRequests = map[string]wire.JSON{"key": j}
+		r.InputResponses = map[string]wire.JSON{"key": j}
+		t.create(r)
+		t.stored(r, "after Create")
+		got := t.update(r, 0)
+		r.Version = 1
+		t.same(got, r, "as Update returned it")
+		t.stored(r, "after Update")
+	}
+}
+
+func mebibyteIsKept(t *trial) {
+	large := func(letter string) wire.JSON { return text(strings.Repeat(letter, 1<<20)) }
+	r := t.record("large")
+	r.Payload = large("p")
+	t.create(r)
+	t.stored(r, "after Create")
+	r.Status = durabletasks.StatusCompleted
+	r.Result = large("r")
+	got := t.update(r, 0)
+	r.Version = 1
+	t.same(got, r, "as Update returned it")
+	t.stored(r, "after Update")
+}
+
+func takenIsRefused(t *trial) {
+	ctx := context.Background()
+	for i, status := range statuses {
+		r := t.record("taken " + string(status))
+		r.Status = status
+		r.TTL = time.Hour
+		t.create(r)
+
+		other := t.full(r.ID, i)
+		err := t.store.Create(ctx, other)
+		t.wants(err, durabletasks.ErrExists, "second Create of task %s", clip(r.ID))
+		t.stored(r, "after a Create that was refused")
+
+		r.StatusMessage = "updated"
+		t.update(r, 0)
+		err = t.store.Create(ctx, other)
+		t.wants(err, durabletasks.ErrExists, "second Create of task %s, which has been updated", clip(r.ID))
+		r.Version = 1
+		t.stored(r, "after a Create that was refused")
+	}
+}
+
+func expiredIsRefusedOrFree(t *trial) {
+	t.create(t.expiring("task", time.Second))
+	t.advance(time.Second)
+	r := t.record("task")
+	r.StatusMessage = "new"
+	err := t.store.Create(context.Background(), r)
+	switch {
+	case err == nil:
+		t.stored(r, "created over an expired record")
+	case errors.Is(err, durabletasks.ErrExists):
+		t.gone("task", "which has expired, after a Create that was refused")
+	default:
+		t.fatalf("Create with the id of an expired record: got %s, want none or %q", quoteError(err), durabletasks.ErrExists)
+	}
+}
+
+func oneCreatorWins(t *trial) {
+	const creators = 8
+	for round := range t.rounds(20) {
+		id := fmt.Sprint("round ", round)
+		var errs [creators]error
+		t.parallel(creators, func(i int) {
+			errs[i] = t.store.Create(context.Background(), t.full(id, i))
+		})
+		winner := -1
+		for i, err := range errs {
+			if err != nil {
+				t.wants(err, durabletasks.ErrExists, "Create of task %s, beside others", clip(id))
+			} else if winner >= 0 {
+				t.fatalf("two concurrent Creates of task %s succeeded", clip(id))
+			} else {
+				winner = i
+			}
+		}
+		if winner < 0 {
+			t.fatalf("none of %d concurrent Creates of task %s succeeded", creators, clip(id))
+		}
+		t.stored(t.full(id, winner), "after concurrent Creates")
+	}
+}

@@ -1,0 +1,3 @@
+// Package storetest checks that a [durabletasks.TaskStore] keeps the contract
+// that its comment states.
+package storetest

@@ -1,0 +1,102 @@
+package storetest
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+var getChecks = []check{
+	{"S03", "unknown-id-is-not-found", 0, unknownIsNotFound},
+	{"S03", "update-never-creates", 0, updateNeverCreates},
+	{"S03", "expired-is-not-found", needsAdvance, expiredIsNotFound},
+	{"S03", "swept-is-not-found", 0, sweptIsNotFound},
+
+	{"S04", "reads-change-nothing", 0, readsChangeNothing},
+	{"S04", "reads-of-expired-remove-nothing", needsAdvance, readsRemoveNothing},
+}
+
+func unknownIsNotFound(t *trial) {
+	ctx := context.Background()
+	_, err := t.store.Get(ctx, "task")
+	t.wants(err, durabletasks.ErrNotFound, "Get from an empty store")
+	t.create(t.record("Task-é"))
+	for _, near := range []string{
+		"", "Task-", "Task-é ", " Task-é", "task-é", "Task-e\u0301", "Task-e", "Task-é\x00", "Task-é/x", "Task-_", "%", "*",
+		strings.Repeat("Task-é", 2000),
+	} {
+		_, err := t.store.Get(ctx, near)
+		t.wants(err, durabletasks.ErrNotFound, "Get of task %s, where only %q exists", clip(near), "Task-é")
+	}
+}
+
+func updateNeverCreates(t *trial) {
+	ctx := context.Background()
+	for _, expected := range []int64{0, 1, -1} {
+		_, err := t.store.Update(ctx, t.record("task"), expected)
+		t.wants(err, durabletasks.ErrNotFound, "Update of an unknown task from version %d", expected)
+		_, err = t.store.Get(ctx, "task")
+		t.wants(err, durabletasks.ErrNotFound, "Get of a task that was only ever updated")
+	}
+	r := t.record("task")
+	t.create(r)
+	t.stored(r, "created after updates that found nothing")
+}
+
+func expiredIsNotFound(t *trial) {
+	ctx := context.Background()
+	r := t.expiring("task", time.Second)
+	t.create(r)
+	r.StatusMessage = "updated"
+	t.update(r, 0)
+	t.advance(time.Second)
+
+	_, err := t.store.Get(ctx, "task")
+	t.wants(err, durabletasks.ErrNotFound, "Get of an expired task")
+	next := t.record("task") // would never expire
+	for _, expected := range []int64{0, 1, 2} {
+		_, err := t.store.Update(ctx, next, expected)
+		t.wants(err, durabletasks.ErrNotFound, "Update of an expired task at version 1 from version %d", expected)
+	}
+	_, err = t.store.Get(ctx, "task")
+	t.wants(err, durabletasks.ErrNotFound, "Get of an expired task after updates that were refused")
+}
+
+func sweptIsNotFound(t *trial) {
+	r := t.expiring("task", time.Hour)
+	t.create(r)
+	t.sweep(r.CreatedAt.Add(time.Hour), 1)
+	t.gone("task", "which was swept")
+}
+
+func readsChangeNothing(t *trial) {
+	r := t.full("task", 1)
+	t.create(r)
+	for range 3 {
+		t.stored(r, "read again")
+	}
+	next := r
+	next.StatusMessage = "updated"
+	t.update(next, 0)
+	next.Version = 1
+	for range 3 {
+		t.stored(next, "read again after Update")
+	}
+	_, err := t.store.Get(context.Background(), "unknown")
+	t.wants(err, durabletasks.ErrNotFound, "Get of an unknown task")
+	t.create(t.record("unknown"))
+}
+
+// readsRemoveNothing counts by Sweep: what a read removes, nobody counts.
+func readsRemoveNothing(t *trial) {
+	t.create(t.expiring("task", time.Second))
+	t.create(t.expiring("task 2", time.Second))
+	t.advance(time.Second)
+	for range 3 {
+		_, err := t.store.Get(context.Background(), "task")
+		t.wants(err, durabletasks.ErrNotFound, "Get of an expired task")
+	}
+	t.sweep(t.now(), 2)
+}

@@ -1,0 +1,143 @@
+package storetest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+// record returns a plain new record: working, never expiring, made when the
+// check began.
+func (t *trial) record(id string) durabletasks.Record {
+	return durabletasks.Record{
+		ID:            id,
+		Status:        durabletasks.StatusWorking,
+		CreatedAt:     t.began,
+		LastUpdatedAt: t.began,
+		TTL:           durabletasks.NoLimit,
+		PollInterval:  time.Second,
+	}
+}
+
+// expiring returns a plain new record that expires ttl after the check began.
+func (t *trial) expiring(id string, ttl time.Duration) durabletasks.Record {
+	r := t.record(id)
+	r.TTL = ttl
+	return r
+}
+
+// full returns a record in which every field is set, with contents that
+// depend on n. No engine writes such a record: a result and an error exclude
+// each other. To a store that is all the same.
+func (t *trial) full(id string, n int) durabletasks.Record {
+	r := t.record(id)
+	r.Status = statuses[n%len(statuses)]
+	r.StatusMessage = fmt.Sprintf("step %d", n)
+	r.LastUpdatedAt = r.CreatedAt.Add(time.Duration(n)*time.Second + 7*time.Millisecond)
+	r.TTL = time.Duration(n+1)*24*time.Hour + 123*time.Millisecond
+	r.PollInterval = time.Duration(n+1)*time.Second + 5*time.Millisecond
+	r.InputRequests = map[string]wire.JSON{
+		"name": number(`{"method":"elicitation/create","params":{"message":"%d"}}`, n),
+		"root": number(`{"method":"roots/list","n":%d}`, n),
+	}
+	r.InputResponses = map[string]wire.JSON{"name": number(`{"action":"accept","content":{"n":%d}}`, n)}
+	r.UsedInputKeys = []string{"older", fmt.Sprint("z", n), "name", "a", "root"}
+	r.Result = number(`{"content":[],"n":%d}`, n)
+	r.Error = number(`{"code":-32603,"message":"error %d"}`, n)
+	r.Owner = fmt.Sprint("owner ", n)
+	r.CancelRequested = true
+	r.Payload = number(`{"tool":"crawl","arguments":[%d]}`, n)
+	r.Checkpoint = number(`{"page":%d}`, n)
+	return r
+}
+
+// statuses are the five.
+var statuses = []durabletasks.Status{
+	durabletasks.StatusWorking,
+	durabletasks.StatusInputRequired,
+	durabletasks.StatusCompleted,
+	durabletasks.StatusFailed,
+	durabletasks.StatusCancelled,
+}
+
+// number returns a JSON value with n in the place of %d.
+func number(format string, n int) wire.JSON {
+	return wire.MustParse(fmt.Sprintf(format, n))
+}
+
+// text returns s as a JSON string.
+func text(s string) wire.JSON {
+	j, err := wire.Marshal(s)
+	if err != nil {
+		panic(err) // a string always has an encoding
+	}
+	return j
+}
+
+// diff names the fields in which two records differ, or returns "". A nil
+// container is equal to an empty one.
+func diff(got, want durabletasks.Record) string {
+	var d differences
+	d.add("ID", got.ID == want.ID, clip(got.ID), clip(want.ID))
+	d.add("Status", got.Status == want.Status, got.Status, want.Status)
+	d.add("StatusMessage", got.StatusMessage == want.StatusMessage, clip(got.StatusMessage), clip(want.StatusMessage))
+	d.add("CreatedAt", sameTime(got.CreatedAt, want.CreatedAt), got.CreatedAt, want.CreatedAt)
+	d.add("LastUpdatedAt", sameTime(got.LastUpdatedAt, want.LastUpdatedAt), got.LastUpdatedAt, want.LastUpdatedAt)
+	d.add("TTL", got.TTL == want.TTL, got.TTL, want.TTL)
+	d.add("PollInterval", got.PollInterval == want.PollInterval, got.PollInterval, want.PollInterval)
+	d.addMap("InputRequests", got.InputRequests, want.InputRequests)
+	d.addMap("InputResponses", got.InputResponses, want.InputResponses)
+	d.add("UsedInputKeys", slices.Equal(got.UsedInputKeys, want.UsedInputKeys), clip(fmt.Sprintf("%q", got.UsedInputKeys)), clip(fmt.Sprintf("%q", want.UsedInputKeys)))
+	d.addJSON("Result", got.Result, want.Result)
+	d.addJSON("Error", got.Error, want.Error)
+	d.add("Owner", got.Owner == want.Owner, clip(got.Owner), clip(want.Owner))
+	d.add("CancelRequested", got.CancelRequested == want.CancelRequested, got.CancelRequested, want.CancelRequested)
+	d.addJSON("Payload", got.Payload, want.Payload)
+	d.addJSON("Checkpoint", got.Checkpoint, want.Checkpoint)
+	d.add("Version", got.Version == want.Version, got.Version, want.Version)
+	return strings.Join(d, "; ")
+}
+
+type differences []string
+
+func (d *differences) add(field string, equal bool, got, want any) {
+	if !equal {
+		*d = append(*d, fmt.Sprintf("%s is %v, want %v", field, got, want))
+	}
+}
+
+func (d *differences) addJSON(field string, got, want wire.JSON) {
+	d.add(field, got == want, clipJSON(got), clipJSON(want))
+}
+
+func (d *differences) addMap(field string, got, want map[string]wire.JSON) {
+	for _, key := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[key]; !ok {
+			d.add(field, false, "with a key "+clip(key), "without it")
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if value, ok := got[key]; !ok {
+			d.add(field, false, "without the key "+clip(key), "with it")
+		} else {
+			d.addJSON(field+"["+clip(key)+"]", value, want[key])
+		}
+	}
+}
+
+func clipJSON(j wire.JSON) string {
+	if j.IsZero() {
+		return "absent"
+	}
+	return clip(j.String())
+}
+
+// sameTime reports whether two times are the same moment, both in UTC.
+func sameTime(got, want time.Time) bool {
+	return got.Equal(want) && got.Location() == want.Location()
+}

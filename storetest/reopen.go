@@ -1,0 +1,224 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+var reopenChecks = []check{
+	{"S11", "created-records-survive", needsReopen, createdSurvive},
+	{"S11", "updated-records-survive", needsReopen, updatedSurvive},
+	{"S11", "fields-taken-away-stay-away", needsReopen, takenAwayStaysAway},
+	{"S11", "versions-survive", needsReopen, versionsSurvive},
+	{"S11", "hostile-strings-and-json-survive", needsReopen, hostileSurvives},
+	{"S11", "one-mebibyte-survives", needsReopen, mebibyteSurvives},
+	{"S11", "swept-records-stay-away", needsReopen, sweptStayAway},
+	{"S11", "refused-calls-leave-nothing", needsReopen, refusedLeaveNothing},
+	{"S11", "reopened-store-goes-on", needsReopen, reopenedGoesOn},
+	{"S11", "what-was-acknowledged-during-close-survives", needsReopen, acknowledgedSurvives},
+}
+
+func createdSurvive(t *trial) {
+	for i := range statuses {
+		t.create(t.full(fmt.Sprint("task ", i), i))
+	}
+	t.create(t.record("plain"))
+	for range 2 {
+		t.reopen()
+		for i := range statuses {
+			t.stored(t.full(fmt.Sprint("task ", i), i), "after a reopen")
+		}
+		t.stored(t.record("plain"), "after a reopen")
+	}
+}
+
+func updatedSurvive(t *trial) {
+	const tasks, updates = 4, 6
+	for i := range tasks {
+		t.create(t.full(fmt.Sprint("task ", i), i))
+	}
+	for version := range updates {
+		for i := range tasks {
+			t.update(t.full(fmt.Sprint("task ", i), i+version+1), int64(version))
+		}
+	}
+	t.reopen()
+	for i := range tasks {
+		want := t.full(fmt.Sprint("task ", i), i+updates)
+		want.Version = updates
+		t.stored(want, "updated often, after a reopen")
+	}
+}
+
+// takenAwayStaysAway follows an input round: asked, partly answered, over.
+func takenAwayStaysAway(t *trial) {
+	asked := t.full("task", 1)
+	t.create(asked)
+	t.reopen()
+	over := t.record("task")
+	over.UsedInputKeys = asked.UsedInputKeys
+	t.update(over, 0)
+	over.Version = 1
+	t.reopen()
+	t.stored(over, "after an Update that left most fields out, and a reopen")
+	bare := t.record("task")
+	t.update(bare, 1)
+	t.reopen()
+	bare.Version = 2
+	t.stored(bare, "after an Update that left every optional field out, and a reopen")
+}
+
+func versionsSurvive(t *trial) {
+	r := t.record("task")
+	t.create(r)
+	t.update(r, 0)
+	r = t.update(r, 1)
+	t.reopen()
+	for _, stale := range []int64{0, 1, 3} {
+		t.refused(t.full("task", 1), stale, r)
+	}
+	r.StatusMessage = "updated"
+	t.update(r, 2)
+	r.Version = 3
+	t.reopen()
+	t.stored(r, "after a reopen")
+}
+
+func hostileSurvives(t *trial) {
+	var want []durabletasks.Record
+	for i, s := range hostile {
+		r := t.record(s)
+		r.StatusMessage, r.Owner = s, hostile[len(hostile)-1-i]
+		want = append(want, r)
+	}
+	keys := t.record("all keys")
+	keys.InputRequests, keys.InputResponses = hostileMap(), hostileMap()
+	keys.UsedInputKeys = hostile
+	want = append(want, keys)
+	for i, fragile := range fragileJSON {
+		r := t.record(fmt.Sprint("json ", i))
+		r.Result, r.Checkpoint = wire.MustParse(fragile), wire.MustParse(fragile)
+		want = append(want, r)
+	}
+	for _, r := range want {
+		t.create(r)
+	}
+	t.reopen()
+	for _, r := range want {
+		t.stored(r, "after a reopen")
+	}
+}
+
+func mebibyteSurvives(t *trial) {
+	r := t.record("large")
+	r.Payload = text(strings.Repeat("p", 1<<20))
+	t.create(r)
+	r.Checkpoint = text(strings.Repeat("c", 1<<20))
+	t.update(r, 0)
+	t.create(t.record("small"))
+	t.reopen()
+	r.Version = 1
+	t.stored(r, "after a reopen")
+	t.stored(t.record("small"), "after a reopen")
+}
+
+func sweptStayAway(t *trial) {
+	t.create(t.expiring("swept", time.Hour))
+	t.create(t.expiring("created again", time.Hour))
+	t.create(t.record("kept"))
+	t.sweep(t.began.Add(time.Hour), 2)
+	again := t.full("created again", 2)
+	t.create(again)
+	t.reopen()
+	t.gone("swept", "which was swept before a reopen")
+	t.stored(again, "after a reopen")
+	t.stored(t.record("kept"), "after a reopen")
+	t.create(t.record("swept"))
+	t.reopen()
+	t.stored(t.record("swept"), "created with the id of a task that was swept before a reopen")
+}
+
+// refusedLeaveNothing is for stores that write first and decide later.
+func refusedLeaveNothing(t *trial) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r := t.record("task")
+	t.create(r)
+	r.StatusMessage = "updated"
+	r = t.update(r, 0)
+
+	err := t.store.Create(context.Background(), t.full("task", 1))
+	t.wants(err, durabletasks.ErrExists, "second Create")
+	_, err = t.store.Update(context.Background(), t.full("task", 2), 0)
+	t.conflicts(err, "Update from version 0 of a task at version 1")
+	_, err = t.store.Update(ctx, t.full("task", 3), 1)
+	t.wants(err, context.Canceled, "Update with a cancelled context")
+	err = t.store.Create(ctx, t.full("never", 4))
+	t.wants(err, context.Canceled, "Create with a cancelled context")
+	_, err = t.store.Update(context.Background(), t.full("never", 5), 0)
+	t.wants(err, durabletasks.ErrNotFound, "Update of an unknown task")
+
+	t.reopen()
+	t.stored(r, "after calls that were refused, and a reopen")
+	t.gone("never", "which no call created, after a reopen")
+}
+
+// reopenedGoesOn uses every method on a store that was opened on data.
+func reopenedGoesOn(t *trial) {
+	t.reopen() // of nothing
+	t.create(t.expiring("first", time.Hour))
+	t.create(t.full("second", 0))
+	t.reopen()
+	t.update(t.expiring("first", 2*time.Hour), 0)
+	t.create(t.record("third"))
+	err := t.store.Create(context.Background(), t.record("second"))
+	t.wants(err, durabletasks.ErrExists, "Create with an id that was taken before a reopen")
+	t.reopen()
+	t.sweep(t.began.Add(time.Hour), 0)
+	t.sweep(t.began.Add(2*time.Hour), 1)
+	t.reopen()
+	t.gone("first", "which was swept before a reopen")
+	t.stored(t.full("second", 0), "after several reopens")
+	t.stored(t.record("third"), "after several reopens")
+}
+
+// acknowledgedSurvives closes the store under writers. What they were told
+// is stored must be there afterwards.
+func acknowledgedSurvives(t *trial) {
+	const writers = 4
+	var mu sync.Mutex
+	acknowledged := make(map[string]int64)
+	t.closeUnder(writers, func(i, n int) error {
+		id := fmt.Sprint("writer ", i, " task ", n/2)
+		var version int64
+		var err error
+		if n%2 == 0 {
+			err = t.store.Create(context.Background(), t.stamped(id, 0))
+		} else {
+			version = 1
+			_, err = t.store.Update(context.Background(), t.stamped(id, 1), 0)
+		}
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			acknowledged[id] = version
+		}
+		return err
+	})
+	t.reopen()
+	for id, version := range acknowledged {
+		r := t.get(id)
+		if r.Version < version {
+			t.fatalf("task %s is at version %d after a reopen, version %d had been acknowledged", clip(id), r.Version, version)
+		}
+		if d := t.unstamped(r); d != "" {
+			t.fatalf("task %s after a reopen: %s", clip(id), d)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+var scanChecks = []check{
+	{scanner, "shows-the-unfinished", needsScanner, scanShowsUnfinished},
+	{scanner, "shows-current-records", needsScanner, scanShowsCurrent},
+	{scanner, "leaves-expired-out", needsScanner | needsAdvance, scanLeavesExpiredOut},
+	{scanner, "stops-when-told", needsScanner, scanStops},
+	{scanner, "visit-may-call-the-store", needsScanner, scanVisitMayCall},
+	{scanner, "records-do-not-alias", needsScanner, aliasOfScan},
+	{scanner, "changes-nothing", needsScanner, scanChangesNothing},
+	{scanner, "done-context-stops-it", needsScanner, doneStopsScan},
+	{scanner, "reports-closed", needsScanner, scanReportsClosed},
+	{scanner, "sees-whole-updates", needsScanner, scanSeesWhole},
+	{scanner, "shows-the-unfinished-after-a-reopen", needsScanner | needsReopen, scanAfterReopen},
+}
+
+// scan returns what a Scan shows, by id; each record once.
+func (t *trial) scan() map[string]durabletasks.Record {
+	shown := make(map[string]durabletasks.Record)
+	err := t.store.Scan(context.Background(), func(r durabletasks.Record) bool {
+		if _, ok := shown[r.ID]; ok {
+			t.fatalf("Scan showed task %s twice", clip(r.ID))
+		}
+		shown[r.ID] = r
+		return true
+	})
+	if err != nil {
+		t.fatalf("Scan: %v", err)
+	}
+	return shown
+}
+
+// shows checks that a Scan shows exactly these records.
+func (t *trial) shows(when string, want ...durabletasks.Record) {
+	shown := t.scan()
+	for _, r := range want {
+		got, ok := shown[r.ID]
+		if !ok {
+			t.fatalf("Scan %s did not show task %s", when, clip(r.ID))
+		}
+		t.same(got, r, "as Scan showed it "+when)
+		delete(shown, r.ID)
+	}
+	for id := range shown {
+		t.fatalf("Scan %s showed task %s", when, clip(id))
+	}
+}
+
+func scanShowsUnfinished(t *trial) {
+	t.shows("of an empty store")
+	var unfinished []durabletasks.Record
+	for i := range 2 * len(statuses) {
+		r := t.full(fmt.Sprint("task ", i), i)
+		t.create(r)
+		if !r.Status.Terminal() {
+			unfinished = append(unfinished, r)
+		}
+	}
+	t.shows("of tasks in every status", unfinished...)
+}
+
+func scanShowsCurrent(t *trial) {
+	r := t.record("task")
+	t.create(r)
+	r.Status = durabletasks.StatusInputRequired
+	r = t.update(r, 0)
+	t.shows("after an Update", r)
+	r.Status = durabletasks.StatusCompleted
+	t.update(r, 1)
+	t.shows("after the task was completed")
+	t.create(t.expiring("swept", time.Hour))
+	t.sweep(t.began.Add(time.Hour), 1)
+	t.shows("after the task was swept")
+}
+
+func scanLeavesExpiredOut(t *trial) {
+	t.create(t.expiring("short", time.Second))
+	long := t.expiring("long", time.Hour)
+	t.create(long)
+	t.advance(time.Second)
+	t.shows("with one of two tasks expired", long)
+}
+
+func scanStops(t *trial) {
+	for i := range 5 {
+		t.create(t.record(fmt.Sprint("task ", i)))
+	}
+	for _, limit := range []int{1, 3} {
+		visits := 0
+		err := t.store.Scan(context.Background(), func(durabletasks.Record) bool {
+			visits++
+			return visits < limit
+		})
+		if err != nil {
+			t.fatalf("Scan that its visit ended: %v", err)
+		}
+		if visits != limit {
+			t.fatalf("Scan called visit %d times, though call %d returned false", visits, limit)
+		}
+	}
+}
+
+// scanVisitMayCall is what recovery does: it looks at each task and changes
+// some. A store that holds a lock meanwhile hangs here.
+func scanVisitMayCall(t *trial) {
+	ctx := context.Background()
+	for i := range 4 {
+		t.create(t.record(fmt.Sprint("task ", i)))
+	}
+	visits := 0
+	err := t.store.Scan(ctx, func(r durabletasks.Record) bool {
+		visits++
+		t.stored(r, "read by visit")
+		r.Status = durabletasks.StatusFailed
+		t.update(r, r.Version)
+		if err := t.store.Create(ctx, t.full(r.ID+" finished", 2)); err != nil {
+			t.fatalf("Create by visit: %v", err)
+		}
+		t.sweep(t.began, 0)
+		if err := t.store.Scan(ctx, func(durabletasks.Record) bool { return false }); err != nil {
+			t.fatalf("Scan by visit: %v", err)
+		}
+		return true
+	})
+	if err != nil {
+		t.fatalf("Scan: %v", err)
+	}
+	if visits != 4 {
+		t.fatalf("Scan of 4 unfinished tasks called visit %d times", visits)
+	}
+	t.shows("after every task was failed")
+}
+
+func aliasOfScan(t *trial) {
+	t.create(t.roomy("task", 1))
+	for _, r := range t.scan() {
+		scribble(r)
+	}
+	t.stored(t.full("task", 1), "after visit wrote into the record that it was shown")
+	t.shows("after visit wrote into the record that it was shown", t.full("task", 1))
+}
+
+func scanChangesNothing(t *trial) {
+	want := []durabletasks.Record{t.full("a", 0), t.full("b", 1)}
+	for _, r := range want {
+		t.create(r)
+	}
+	for range 3 {
+		t.shows("repeated", want...)
+	}
+	for _, r := range want {
+		t.stored(r, "after Scans")
+	}
+}
+
+func doneStopsScan(t *trial) {
+	t.create(t.record("task"))
+	t.done(func(ctx context.Context, want error, kind string) {
+		err := t.store.Scan(ctx, func(durabletasks.Record) bool {
+			t.fatalf("Scan with %s called visit", kind)
+			return true
+		})
+		t.wants(err, want, "Scan with %s", kind)
+	})
+}
+
+func scanReportsClosed(t *trial) {
+	t.create(t.record("task"))
+	if err := t.store.Close(); err != nil {
+		t.fatalf("Close: %v", err)
+	}
+	err := t.store.Scan(context.Background(), func(durabletasks.Record) bool {
+		t.fatalf("Scan after Close called visit")
+		return true
+	})
+	t.wants(err, durabletasks.ErrClosed, "Scan after Close")
+}
+
+// scanSeesWhole scans while a task is updated and finished and others come
+// and go.
+func scanSeesWhole(t *trial) {
+	updates := int64(t.rounds(60))
+	t.create(t.stamped("task", 0))
+	t.create(t.stamped("still", 0))
+	var done atomic.Bool
+	t.parallel(3, func(i int) {
+		if i == 0 {
+			defer done.Store(true)
+			for version := range updates {
+				t.update(t.stamped("task", version+1), version)
+			}
+			return
+		}
+		for !done.Load() {
+			shown := t.scan()
+			for id, r := range shown {
+				if d := t.unstamped(r); d != "" {
+					t.fatalf("Scan showed task %s at version %d half: %s", clip(id), r.Version, d)
+				}
+				if r.Status.Terminal() {
+					t.fatalf("Scan showed task %s, which is %s", clip(id), r.Status)
+				}
+			}
+			if _, ok := shown["still"]; !ok {
+				t.fatalf("Scan beside updates of another task did not show task %s", clip("still"))
+			}
+		}
+	})
+}
+
+func scanAfterReopen(t *trial) {
+	working, asking, finished := t.full("working", 0), t.full("asking", 1), t.full("finished", 0)
+	for _, r := range []durabletasks.Record{working, asking, finished} {
+		t.create(r)
+	}
+	t.update(t.full("finished", 2), 0)
+	t.reopen()
+	t.shows("after a reopen", working, asking)
+}

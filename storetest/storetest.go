@@ -1,0 +1,97 @@
+package storetest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+// Subject is the store under test: how to make one, and what the suite may do
+// with it. Only New is required. A check that needs a seam which is nil is
+// skipped, and says so.
+type Subject struct {
+	// New returns a new, empty store. It is called once for each check. The
+	// suite closes the store; what else must go is for tb.Cleanup.
+	New func(tb testing.TB) durabletasks.TaskStore
+
+	// Reopen returns a store on the data of old, which the suite has closed.
+	// Nil means that the store's records end with it.
+	Reopen func(tb testing.TB, old durabletasks.TaskStore) durabletasks.TaskStore
+
+	// Now returns the time by which the store takes records for expired; nil
+	// means [time.Now].
+	Now func() time.Time
+
+	// Advance moves the time that Now returns, which otherwise stands still;
+	// a [Clock] does both. Nil means that the time cannot be moved.
+	Advance func(d time.Duration)
+
+	// Timeout is how long one check may take; zero means a minute. A check
+	// that takes longer fails and names the calls that have not returned.
+	Timeout time.Duration
+}
+
+// Run runs every check of the contract against the store, each as a subtest
+// with a stable name such as "S06/stale-version-changes-nothing". With
+// -short, the checks that repeat something repeat it less often.
+//
+// Run does not run in parallel, and the subject's functions are called by one
+// goroutine at a time.
+func Run(t *testing.T, s Subject) {
+	t.Helper()
+	if s.New == nil {
+		t.Fatal("storetest: Subject.New is nil")
+	}
+	for _, c := range checks {
+		t.Run(c.name(), func(t *testing.T) { c.run(t, s) })
+	}
+}
+
+// check is one rule for a store.
+type check struct {
+	clause string // a key of clauses
+	title  string
+	needs  seam
+	f      func(*trial)
+}
+
+func (c check) name() string { return c.clause + "/" + c.title }
+
+// checks has every check, in the order of the clauses.
+var checks = slices.Concat(
+	createChecks,
+	getChecks,
+	updateChecks,
+	aliasChecks,
+	wholenessChecks,
+	expiryChecks,
+	sweepChecks,
+	reopenChecks,
+	closeChecks,
+	contextChecks,
+	concurrencyChecks,
+	stringChecks,
+	scanChecks,
+)
+
+// seam is a set of what a check needs beside New.
+type seam int
+
+const (
+	needsReopen seam = 1 << iota
+	needsAdvance
+	needsScanner
+)
+
+// missing returns why a check that has needs cannot run, or "".
+func (s *Subject) missing(needs seam) string {
+	switch {
+	case needs&needsReopen != 0 && s.Reopen == nil:
+		return "skipped, because Subject.Reopen is nil: the store's records end with it"
+	case needs&needsAdvance != 0 && s.Advance == nil:
+		return "skipped, because Subject.Advance is nil: the store's time cannot be moved"
+	}
+	return ""
+}

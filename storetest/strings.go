@@ -1,0 +1,111 @@
+package storetest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+var stringChecks = []check{
+	{"S15", "ids-are-arbitrary-strings", 0, idsAreArbitrary},
+	{"S15", "keys-are-arbitrary-strings", 0, keysAreArbitrary},
+	{"S15", "texts-are-arbitrary-strings", 0, textsAreArbitrary},
+	{"S15", "invalid-utf-8-is-kept", 0, invalidUTF8IsKept},
+}
+
+// hostile are strings that something between a caller and a disk is known to
+// trim, fold, escape, cut short, interpret or mix up. All are valid UTF-8.
+var hostile = []string{
+	"", " ", "a", "A", "a ", " a", "\ta", "a\n", "a\r\n", "\n",
+	"\x00", "a\x00", "a\x00b", "\x1b[31m", "\x7f",
+	"é", "e\u0301", "ß", "ss", "ſ", "İ", "日本語", "😀", "\u2028", "\ufeff", "\ufffd", "\u202eabc", "\U0010ffff",
+	"__proto__", "constructor", "toString", "null", "undefined", "true", "NaN", "0", "00", "-1", "1e3",
+	".", "..", "/", "a/b", "../../etc/passwd", `\`, `a\b`, "CON", "a:b", "a|b", "a,b", "a;b", "a=b&c",
+	"'", `"`, "`", "'; DROP TABLE tasks; --", "%", "_", "*", "?", "%s%n", "${a}", "{{a}}", "{}", "[]", `"a"`, `\u0061`,
+	"<script>&amp;</script>",
+	strings.Repeat("x", 10<<10), strings.Repeat("x", 10<<10) + "y",
+}
+
+// hostileMap has every hostile string as a key, each with a value of its own.
+func hostileMap() map[string]wire.JSON {
+	m := make(map[string]wire.JSON, len(hostile))
+	for i, s := range hostile {
+		m[s] = number(`{"value":%d}`, i)
+	}
+	return m
+}
+
+func idsAreArbitrary(t *trial) {
+	t.idsAreKept(hostile)
+}
+
+// idsAreKept stores a task under each id before it looks at any, so that ids
+// which the store takes for one another are found out.
+func (t *trial) idsAreKept(ids []string) {
+	for i, id := range ids {
+		r := t.record(id)
+		r.Checkpoint = number("%d", i)
+		t.create(r)
+	}
+	for i, id := range ids {
+		r := t.record(id)
+		r.Checkpoint = number("%d", i)
+		t.stored(r, "after Create, beside similar ids")
+		r.Checkpoint = number(`{"updated":%d}`, i)
+		t.update(r, 0)
+	}
+	for i, id := range ids {
+		r := t.record(id)
+		r.Checkpoint = number(`{"updated":%d}`, i)
+		r.Version = 1
+		t.stored(r, "after Update, beside similar ids")
+	}
+}
+
+func keysAreArbitrary(t *trial) {
+	for i, s := range hostile {
+		r := t.record(fmt.Sprint("key ", i))
+		r.InputRequests = map[string]wire.JSON{s: text("request")}
+		r.InputResponses = map[string]wire.JSON{s: text("response")}
+		r.UsedInputKeys = []string{s}
+		t.create(r)
+		t.stored(r, "with the key "+clip(s))
+	}
+	r := t.record("all keys")
+	t.create(r)
+	r.InputRequests, r.InputResponses = hostileMap(), hostileMap()
+	r.UsedInputKeys = hostile
+	t.update(r, 0)
+	r.Version = 1
+	t.stored(r, "with many keys")
+}
+
+func textsAreArbitrary(t *trial) {
+	r := t.record("task")
+	t.create(r)
+	for i, s := range hostile {
+		r.StatusMessage = s
+		r.Owner = hostile[len(hostile)-1-i]
+		got := t.update(r, int64(i))
+		r.Version = int64(i) + 1
+		t.same(got, r, "as Update returned it, with the text "+clip(s))
+		t.stored(r, "with the text "+clip(s))
+	}
+}
+
+// invalidUTF8IsKept uses strings that are no text. A JSON encoder on the way
+// makes U+FFFD of their bytes, and with that one id of two.
+func invalidUTF8IsKept(t *trial) {
+	broken := []string{"\xff", "\xfe", "a\xffb", "\xc0\x80", "\xed\xa0\x80", "\xe2\x82", "\ufffd"}
+	t.idsAreKept(broken)
+	r := t.record("task")
+	r.StatusMessage, r.Owner = "\xff", "\xfe"
+	r.UsedInputKeys = broken
+	r.InputRequests = make(map[string]wire.JSON)
+	for i, s := range broken {
+		r.InputRequests[s] = number("%d", i)
+	}
+	t.create(r)
+	t.stored(r, "with strings that are not UTF-8")
+}

@@ -1,0 +1,264 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+// trial is one check being run against one store. Its methods may be called
+// by the goroutines that the check starts.
+type trial struct {
+	tb      testing.TB
+	subject Subject
+	store   *watched
+	calls   calls
+	began   time.Time // the store's time at the start, in whole milliseconds
+
+	mu       sync.Mutex
+	skip     string
+	failures []string
+}
+
+// maxFailures bounds what one check prints: checks that repeat something
+// would repeat the failure as well.
+const maxFailures = 5
+
+// run runs the check as the test tb.
+func (c check) run(tb testing.TB, s Subject) {
+	tb.Helper()
+	if reason := s.missing(c.needs); reason != "" {
+		tb.Skip(reason)
+		return
+	}
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	if s.Timeout == 0 {
+		s.Timeout = time.Minute
+	}
+	t := &trial{tb: tb, subject: s}
+	t.await(func() { t.perform(c) })
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.failures) > 0 {
+		tb.Errorf("%s: %s\n%s", c.clause, clauses[c.clause], strings.Join(t.failures, "\n"))
+	} else if t.skip != "" {
+		tb.Skip(t.skip)
+	}
+}
+
+// await returns when f has returned or the time for it is over. A goroutine
+// that hangs is left behind: nothing can end it but the process's end.
+func (t *trial) await(f func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f()
+	}()
+	timeout := time.NewTimer(t.subject.Timeout)
+	defer timeout.Stop()
+	select {
+	case <-ended:
+	case <-timeout.C:
+		stacks := make([]byte, 64<<10)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		t.errorf("the check did not end in %v; calls that have not returned: %s\n\n%s", t.subject.Timeout, t.calls.running(), stacks)
+	}
+}
+
+// perform runs the check's function on a new store and closes the store.
+func (t *trial) perform(c check) {
+	t.began = t.now()
+	t.store = t.open("New", t.subject.New)
+	defer t.close()
+	if c.needs&needsScanner != 0 && t.store.scanner == nil {
+		t.skip = "skipped, because the store does not implement durabletasks.Scanner"
+		return
+	}
+	c.f(t)
+}
+
+// open calls one of the subject's functions that return a store.
+func (t *trial) open(name string, f func(testing.TB) durabletasks.TaskStore) *watched {
+	ended := t.calls.begin("%s", name)
+	store := f(t.tb)
+	ended()
+	if store == nil {
+		t.fatalf("Subject.%s returned nil", name)
+	}
+	return watch(t, store)
+}
+
+// close closes the store unless the check has done so.
+func (t *trial) close() {
+	if t.store.closeCalled.Load() {
+		return
+	}
+	if err := t.store.Close(); err != nil {
+		t.errorf("Close, when the check had ended: %v", err)
+	}
+}
+
+// reopen closes the store and continues with one on the same data.
+func (t *trial) reopen() {
+	if !t.store.closeCalled.Load() {
+		if err := t.store.Close(); err != nil {
+			t.fatalf("Close before a reopen: %v", err)
+		}
+	}
+	old := t.store.TaskStore
+	t.store = t.open("Reopen", func(tb testing.TB) durabletasks.TaskStore { return t.subject.Reopen(tb, old) })
+}
+
+// now returns the store's time in whole milliseconds, as the engine stamps it.
+func (t *trial) now() time.Time {
+	return t.subject.Now().UTC().Truncate(time.Millisecond)
+}
+
+// advance moves the store's time by exactly d.
+func (t *trial) advance(d time.Duration) {
+	want := t.subject.Now().Add(d)
+	t.subject.Advance(d)
+	if now := t.subject.Now(); !now.Equal(want) {
+		t.fatalf("Subject.Advance(%v) moved Subject.Now by %v: the time must stand still but for Advance", d, d+now.Sub(want))
+	}
+}
+
+// rounds returns how often a check repeats something: n times, or a few with
+// -short.
+func (t *trial) rounds(n int) int {
+	if testing.Short() {
+		return max(n/10, 2)
+	}
+	return n
+}
+
+// errorf records a failure.
+func (t *trial) errorf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.failures) < maxFailures {
+		t.failures = append(t.failures, "\t"+strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "\n\t"))
+	}
+}
+
+// fatalf records a failure and ends the calling goroutine.
+func (t *trial) fatalf(format string, args ...any) {
+	t.errorf(format, args...)
+	runtime.Goexit()
+}
+
+// parallel calls f(0) to f(n-1) at the same time and returns when all have
+// returned. If something has failed by then, the check ends.
+func (t *trial) parallel(n int, f func(i int)) {
+	start := make(chan struct{})
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			<-start
+			f(i)
+		})
+	}
+	close(start)
+	group.Wait()
+	t.mu.Lock()
+	failed := len(t.failures) > 0
+	t.mu.Unlock()
+	if failed {
+		runtime.Goexit()
+	}
+}
+
+// create stores a record, which must succeed.
+func (t *trial) create(r durabletasks.Record) {
+	if err := t.store.Create(context.Background(), r); err != nil {
+		hint := ""
+		if errors.Is(err, durabletasks.ErrExists) {
+			hint = " (Subject.New must return an empty store)"
+		}
+		t.fatalf("Create of task %s: %v%s", clip(r.ID), err, hint)
+	}
+}
+
+// get returns the record with this id, which must be there.
+func (t *trial) get(id string) durabletasks.Record {
+	r, err := t.store.Get(context.Background(), id)
+	if err != nil {
+		t.fatalf("Get of task %s: %v", clip(id), err)
+	}
+	return r
+}
+
+// update replaces the record of a task, which must succeed.
+func (t *trial) update(next durabletasks.Record, expected int64) durabletasks.Record {
+	r, err := t.store.Update(context.Background(), next, expected)
+	if err != nil {
+		t.fatalf("Update of task %s from version %d: %v", clip(next.ID), expected, err)
+	}
+	return r
+}
+
+// sweep sweeps, which must succeed and remove n records.
+func (t *trial) sweep(now time.Time, n int) {
+	if got, err := t.store.Sweep(context.Background(), now); err != nil {
+		t.fatalf("Sweep: %v", err)
+	} else if got != n {
+		t.fatalf("Sweep returned %d, want %d", got, n)
+	}
+}
+
+// stored checks that the store has exactly this record; when says after what.
+func (t *trial) stored(want durabletasks.Record, when string) {
+	r, err := t.store.Get(context.Background(), want.ID)
+	if err != nil {
+		t.fatalf("Get of task %s %s: %v", clip(want.ID), when, err)
+	}
+	t.same(r, want, when)
+}
+
+// same checks that got, which the store handed out, is the record want.
+func (t *trial) same(got, want durabletasks.Record, when string) {
+	if d := diff(got, want); d != "" {
+		t.fatalf("task %s %s: %s", clip(want.ID), when, d)
+	}
+}
+
+// gone checks that neither a read nor a write finds the task.
+func (t *trial) gone(id, when string) {
+	_, err := t.store.Get(context.Background(), id)
+	t.wants(err, durabletasks.ErrNotFound, "Get of task %s %s", clip(id), when)
+	next := t.record(id)
+	_, err = t.store.Update(context.Background(), next, 0)
+	t.wants(err, durabletasks.ErrNotFound, "Update of task %s %s", clip(id), when)
+}
+
+// wants checks the error of a call that has to fail.
+func (t *trial) wants(err, want error, call string, args ...any) {
+	if errors.Is(err, want) {
+		return
+	}
+	t.fatalf("%s: got %s, want %q", fmt.Sprintf(call, args...), quoteError(err), want)
+}
+
+func quoteError(err error) string {
+	if err == nil {
+		return "no error"
+	}
+	return fmt.Sprintf("error %q", err)
+}
+
+// clip quotes a text, shortened if it is long.
+func clip(s string) string {
+	if len(s) > 60 {
+		return fmt.Sprintf("%q...(%d bytes)", s[:60], len(s))
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,240 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+var updateChecks = []check{
+	{"S05", "create-stores-version-zero", 0, createStoresZero},
+	{"S05", "each-update-adds-one", 0, eachUpdateAddsOne},
+	{"S05", "unchanged-update-adds-one", 0, unchangedAddsOne},
+	{"S05", "version-passed-in-is-ignored", 0, versionPassedInIsIgnored},
+	{"S05", "recreated-task-starts-at-zero", 0, recreatedStartsAtZero},
+
+	{"S06", "stale-version-changes-nothing", 0, staleChangesNothing},
+	{"S06", "version-ahead-changes-nothing", 0, aheadChangesNothing},
+	{"S06", "conflict-names-both-versions", 0, conflictNamesVersions},
+	{"S06", "times-decide-nothing", 0, timesDecideNothing},
+	{"S06", "one-of-many-updates-wins", 0, oneUpdateWins},
+	{"S06", "no-update-is-lost", 0, noUpdateIsLost},
+}
+
+func createStoresZero(t *trial) {
+	for i, version := range []int64{0, 1, 7, -1, 1 << 62} {
+		r := t.record(fmt.Sprint("task ", i))
+		r.Version = version
+		t.create(r)
+		if got := t.get(r.ID).Version; got != 0 {
+			t.fatalf("Create of a record that says version %d stored version %d", version, got)
+		}
+		if got := t.update(r, 0).Version; got != 1 {
+			t.fatalf("first Update after a Create that said version %d returned version %d", version, got)
+		}
+	}
+}
+
+func eachUpdateAddsOne(t *trial) {
+	t.create(t.record("task"))
+	t.create(t.record("other"))
+	for version := range int64(12) {
+		r := t.record("task")
+		r.StatusMessage = fmt.Sprint(version)
+		if got := t.update(r, version).Version; got != version+1 {
+			t.fatalf("Update from version %d returned version %d", version, got)
+		}
+		if got := t.get("task").Version; got != version+1 {
+			t.fatalf("Update from version %d stored version %d", version, got)
+		}
+	}
+	if got := t.get("other").Version; got != 0 {
+		t.fatalf("updates of another task raised the version to %d", got)
+	}
+}
+
+func unchangedAddsOne(t *trial) {
+	r := t.record("task")
+	t.create(r)
+	for version := range int64(3) {
+		if got := t.update(r, version).Version; got != version+1 {
+			t.fatalf("Update from version %d that changes nothing returned version %d", version, got)
+		}
+		if got := t.get("task").Version; got != version+1 {
+			t.fatalf("Update from version %d that changes nothing stored version %d", version, got)
+		}
+	}
+}
+
+func versionPassedInIsIgnored(t *trial) {
+	t.create(t.record("task"))
+	expected := int64(0)
+	for _, passed := range []int64{99, 0, -5, 1, 1 << 62} {
+		r := t.record("task")
+		r.Version = passed
+		if got := t.update(r, expected).Version; got != expected+1 {
+			t.fatalf("Update from version %d with a record that says %d returned version %d", expected, passed, got)
+		}
+		expected++
+		if got := t.get("task").Version; got != expected {
+			t.fatalf("Update from version %d with a record that says %d stored version %d", expected-1, passed, got)
+		}
+	}
+}
+
+func recreatedStartsAtZero(t *trial) {
+	r := t.expiring("task", time.Hour)
+	t.create(r)
+	t.update(r, 0)
+	t.update(r, 1)
+	t.sweep(r.CreatedAt.Add(time.Hour), 1)
+	t.create(r)
+	if got := t.get("task").Version; got != 0 {
+		t.fatalf("Create with the id of a task that was swept stored version %d", got)
+	}
+}
+
+// refused checks that an Update from a version that is not the stored one is
+// a conflict, and that the task stays as stored.
+func (t *trial) refused(next durabletasks.Record, expected int64, stored durabletasks.Record) {
+	_, err := t.store.Update(context.Background(), next, expected)
+	t.conflicts(err, "Update from version %d of a task at version %d", expected, stored.Version)
+	t.stored(stored, "after an Update that was refused")
+}
+
+// conflicts checks that err is a conflict in both of its forms.
+func (t *trial) conflicts(err error, call string, args ...any) {
+	var conflict *durabletasks.ConflictError
+	if !errors.As(err, &conflict) || !errors.Is(err, durabletasks.ErrConflict) {
+		t.fatalf("%s: got %s, want a *ConflictError", fmt.Sprintf(call, args...), quoteError(err))
+	}
+}
+
+func staleChangesNothing(t *trial) {
+	r := t.record("task")
+	t.create(r)
+	for version := range int64(3) {
+		r.StatusMessage = fmt.Sprint("from version ", version)
+		r = t.update(r, version)
+		for stale := range version + 1 {
+			next := t.full("task", int(stale))
+			t.refused(next, stale, r)
+			next.Version = r.Version // as if it had been read just now
+			t.refused(next, stale, r)
+		}
+	}
+}
+
+func aheadChangesNothing(t *trial) {
+	r := t.record("task")
+	t.create(r)
+	for _, expected := range []int64{1, 2, -1, 1 << 62} {
+		next := t.full("task", 1)
+		next.Version = expected
+		t.refused(next, expected, r)
+	}
+}
+
+func conflictNamesVersions(t *trial) {
+	r := t.record("task")
+	t.create(r)
+	t.update(r, 0)
+	t.update(r, 1)
+	for _, expected := range []int64{0, 1, 5} {
+		_, err := t.store.Update(context.Background(), r, expected)
+		t.conflicts(err, "Update from version %d of a task at version 2", expected)
+		var conflict *durabletasks.ConflictError
+		errors.As(err, &conflict)
+		if conflict.Expected != expected || conflict.Actual != 2 {
+			t.fatalf("Update from version %d of a task at version 2: the conflict says expected %d, actual %d",
+				expected, conflict.Expected, conflict.Actual)
+		}
+	}
+}
+
+// timesDecideNothing updates with times that stand still and go back: the
+// right version wins, and a wrong one loses whatever its times say.
+func timesDecideNothing(t *trial) {
+	r := t.record("task")
+	t.create(r)
+	base := r.LastUpdatedAt
+	for version, shift := range []time.Duration{0, 0, time.Hour, -time.Hour, time.Millisecond} {
+		r.LastUpdatedAt = base.Add(shift)
+		r.StatusMessage = fmt.Sprint("from version ", version)
+		r = t.update(r, int64(version))
+		t.stored(r, fmt.Sprintf("updated with a time moved by %v", shift))
+
+		stale := r
+		stale.StatusMessage = "stale"
+		t.refused(stale, int64(version), r)
+		stale.LastUpdatedAt = r.LastUpdatedAt.Add(time.Hour)
+		t.refused(stale, int64(version), r)
+	}
+}
+
+// oneUpdateWins lets writers race for every outcome that a task can have. The
+// winner's record must be stored whole.
+func oneUpdateWins(t *trial) {
+	const writers = 8
+	t.create(t.record("task"))
+	for version := range int64(t.rounds(30)) {
+		var results [writers]durabletasks.Record
+		var errs [writers]error
+		t.parallel(writers, func(i int) {
+			results[i], errs[i] = t.store.Update(context.Background(), t.full("task", i), version)
+		})
+		winner := -1
+		for i, err := range errs {
+			if err != nil {
+				t.conflicts(err, "Update from version %d, beside others", version)
+			} else if winner >= 0 {
+				t.fatalf("two concurrent Updates from version %d succeeded", version)
+			} else {
+				winner = i
+			}
+		}
+		if winner < 0 {
+			t.fatalf("none of %d concurrent Updates from version %d succeeded", writers, version)
+		}
+		want := t.full("task", winner)
+		want.Version = version + 1
+		t.same(results[winner], want, "as the winning Update returned it")
+		t.stored(want, "after concurrent Updates")
+	}
+}
+
+// noUpdateIsLost lets writers add to one counter by reading and updating.
+func noUpdateIsLost(t *trial) {
+	const writers = 4
+	increments := t.rounds(20)
+	r := t.record("task")
+	r.Checkpoint = number("%d", 0)
+	t.create(r)
+	var conflicts atomic.Int64
+	t.parallel(writers, func(int) {
+		for done := 0; done < increments; {
+			r := t.get("task")
+			var n int
+			if err := r.Checkpoint.Decode(&n); err != nil {
+				t.fatalf("Checkpoint is %s: %v", clipJSON(r.Checkpoint), err)
+			}
+			r.Checkpoint = number("%d", n+1)
+			if _, err := t.store.Update(context.Background(), r, r.Version); err == nil {
+				done++
+			} else {
+				t.conflicts(err, "Update from version %d, beside others", r.Version)
+				if conflicts.Add(1) > int64(writers*writers*increments) {
+					t.fatalf("more conflicts than %d writers can have in %d updates", writers, writers*increments)
+				}
+			}
+		}
+	})
+	want := r
+	want.Checkpoint = number("%d", writers*increments)
+	want.Version = int64(writers * increments)
+	t.stored(want, "after concurrent counting")
+}

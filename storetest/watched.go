@@ -1,0 +1,113 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+// watched is the store under test with every call noted while it runs.
+type watched struct {
+	durabletasks.TaskStore
+	scanner     durabletasks.Scanner // nil if the store is none
+	trial       *trial
+	closeCalled atomic.Bool
+}
+
+func watch(t *trial, store durabletasks.TaskStore) *watched {
+	scanner, _ := store.(durabletasks.Scanner)
+	return &watched{TaskStore: store, scanner: scanner, trial: t}
+}
+
+func (w *watched) Create(ctx context.Context, r durabletasks.Record) error {
+	defer w.call("Create of task %s", clip(r.ID))()
+	return w.TaskStore.Create(ctx, r)
+}
+
+func (w *watched) Get(ctx context.Context, id string) (durabletasks.Record, error) {
+	defer w.call("Get of task %s", clip(id))()
+	return w.TaskStore.Get(ctx, id)
+}
+
+func (w *watched) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
+	defer w.call("Update of task %s from version %d", clip(next.ID), expected)()
+	return w.TaskStore.Update(ctx, next, expected)
+}
+
+func (w *watched) Sweep(ctx context.Context, now time.Time) (int, error) {
+	defer w.call("Sweep at %v", now)()
+	return w.TaskStore.Sweep(ctx, now)
+}
+
+func (w *watched) Close() error {
+	defer w.call("Close")()
+	w.closeCalled.Store(true)
+	return w.TaskStore.Close()
+}
+
+func (w *watched) Scan(ctx context.Context, visit func(durabletasks.Record) bool) error {
+	defer w.call("Scan")()
+	return w.scanner.Scan(ctx, visit)
+}
+
+// call notes the begin of a call and returns what is to be deferred: it notes
+// the end, and turns a panic of the store into a failure of the check.
+func (w *watched) call(format string, args ...any) func() {
+	ended := w.trial.calls.begin(format, args...)
+	return func() {
+		if p := recover(); p != nil {
+			w.trial.fatalf("%s panicked: %v\n%s", fmt.Sprintf(format, args...), p, debug.Stack())
+		}
+		ended()
+	}
+}
+
+// calls are the calls that run. The zero value has none.
+type calls struct {
+	mu   sync.Mutex
+	next int
+	open map[int]string
+}
+
+// begin notes a call until the function that it returns is called.
+func (c *calls) begin(format string, args ...any) (ended func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = make(map[int]string)
+	}
+	n := c.next
+	c.next++
+	c.open[n] = fmt.Sprintf(format, args...)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.open, n)
+	}
+}
+
+// running names the calls that have not ended, in the order of their begin.
+func (c *calls) running() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.open) == 0 {
+		return "none"
+	}
+	var order []int
+	for n := range c.open {
+		order = append(order, n)
+	}
+	slices.Sort(order)
+	var names []string
+	for _, n := range order {
+		names = append(names, c.open[n])
+	}
+	return strings.Join(names, "; ")
+}

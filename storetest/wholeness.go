@@ -1,0 +1,102 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+var wholenessChecks = []check{
+	{"S08", "update-replaces-the-whole-record", 0, updateReplacesWhole},
+	{"S08", "keys-left-out-disappear", 0, keysLeftOutDisappear},
+	{"S08", "readers-see-whole-updates", 0, readersSeeWhole},
+}
+
+// updateReplacesWhole replaces a record in which everything is set by one in
+// which nothing is.
+func updateReplacesWhole(t *trial) {
+	r := t.full("task", 1)
+	t.create(r)
+	bare := t.record("task")
+	got := t.update(bare, 0)
+	bare.Version = 1
+	t.same(got, bare, "as Update returned it")
+	t.stored(bare, "after an Update that leaves every optional field out")
+}
+
+func keysLeftOutDisappear(t *trial) {
+	r := t.full("task", 1)
+	t.create(r)
+	next := t.full("task", 2)
+	delete(next.InputRequests, "name")
+	next.InputResponses = map[string]wire.JSON{"root": text("answer")}
+	next.UsedInputKeys = []string{"z"}
+	got := t.update(next, 0)
+	next.Version = 1
+	t.same(got, next, "as Update returned it")
+	t.stored(next, "after an Update with other keys")
+}
+
+// stamped returns the record that a task has at version n, each part of it
+// saying n, and parts that come and go.
+func (t *trial) stamped(id string, n int64) durabletasks.Record {
+	r := t.record(id)
+	r.Version = n
+	r.StatusMessage = fmt.Sprint(n)
+	r.UsedInputKeys = []string{fmt.Sprint(n)}
+	r.Checkpoint = text(fmt.Sprint(n) + strings.Repeat("-", 32<<10))
+	switch n % 3 {
+	case 0:
+		r.InputResponses = map[string]wire.JSON{"last": text(fmt.Sprint(n))}
+	case 1:
+		r.Status = durabletasks.StatusInputRequired
+		r.InputRequests = map[string]wire.JSON{"next": text(fmt.Sprint(n))}
+	case 2:
+		r.Status = durabletasks.StatusCompleted
+		r.Result = text(fmt.Sprint(n))
+	}
+	return r
+}
+
+// unstamped returns how the record differs from the one that its own version
+// number says it is.
+func (t *trial) unstamped(r durabletasks.Record) string {
+	return diff(r, t.stamped(r.ID, r.Version))
+}
+
+func readersSeeWhole(t *trial) {
+	const readers = 3
+	updates := int64(t.rounds(100))
+	t.create(t.stamped("task", 0))
+	var done atomic.Bool
+	t.parallel(readers+1, func(i int) {
+		if i == 0 {
+			defer done.Store(true)
+			for version := range updates {
+				t.update(t.stamped("task", version+1), version)
+			}
+			return
+		}
+		last := int64(0)
+		for !done.Load() {
+			r, err := t.store.Get(context.Background(), "task")
+			if err != nil {
+				t.fatalf("Get beside an Update: %v", err)
+			}
+			if d := t.unstamped(r); d != "" {
+				t.fatalf("a reader saw version %d half: %s", r.Version, d)
+			}
+			if r.Version < last {
+				t.fatalf("a reader saw version %d after version %d", r.Version, last)
+			}
+			last = r.Version
+		}
+	})
+	if d := t.unstamped(t.get("task")); d != "" {
+		t.fatalf("after %d updates: %s", updates, d)
+	}
+}

@@ -27,9 +27,11 @@ type Handle struct {
 	id   string
 	base context.Context // for its values
 
+	attach sync.Once
+	ctx    *workerContext // nil until asked for
+
 	mu    sync.Mutex
-	ctx   *workerContext // nil until asked for
-	taken bool           // the answers that the record holds have been handed to this worker
+	taken bool // the answers that the record holds have been handed to this worker
 }
 
 // Handle returns the worker's side of an unfinished task. Its [Handle.Context]
@@ -63,11 +65,7 @@ func (h *Handle) ID() string { return h.id }
 // call, also in an earlier process, the context is done at once. It does not
 // end with the request that created the task, but carries its values.
 func (h *Handle) Context() context.Context {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ctx == nil {
-		h.ctx = h.l.attach(h.base, h.id)
-	}
+	h.attach.Do(func() { h.ctx = h.l.attach(h.base, h.id) })
 	return h.ctx
 }
 
@@ -95,13 +93,12 @@ func (l *TaskLifecycle) attach(base context.Context, id string) *workerContext {
 
 // update is mutate for a worker: a task that has ended is a [*TerminalError].
 func (h *Handle) update(ctx context.Context, decide func(*Record) error) error {
-	_, err := h.l.mutate(settling(ctx), h.id, func(r *Record) (change, error) {
+	return h.l.mutate(settling(ctx), h.id, func(r *Record) (change, error) {
 		if err := terminal(r); err != nil {
 			return nothing, err
 		}
 		return stamped, decide(r)
 	})
-	return err
 }
 
 // ProgressOptions are what [Handle.Progress] can change besides the message.
@@ -180,7 +177,7 @@ func (h *Handle) ExtendTTL(ctx context.Context, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	_, err = h.l.mutate(settling(ctx), h.id, func(r *Record) (change, error) {
+	return h.l.mutate(settling(ctx), h.id, func(r *Record) (change, error) {
 		if err := terminal(r); err != nil {
 			return nothing, err
 		}
@@ -189,7 +186,6 @@ func (h *Handle) ExtendTTL(ctx context.Context, d time.Duration) error {
 		}
 		return stamped, nil
 	})
-	return err
 }
 
 // extend makes a record live until now+d, in whole milliseconds, or without
@@ -430,7 +426,10 @@ func (h *Handle) Fail(ctx context.Context, failure *wire.Error) error {
 	if err := checkText("the error's message", failure.Message); err != nil {
 		return err
 	}
-	text := wire.MustParse(string(failure.AppendJSON(nil)))
+	text, err := wire.ParseJSON(failure.AppendJSON(nil))
+	if err != nil { // its data is nested as deep as can be, and it is one level more
+		return fmt.Errorf("%w: the error: %w", ErrInvalid, err)
+	}
 	return h.finish(ctx, StatusFailed, func(r *Record) {
 		r.Error = text
 		r.StatusMessage = failure.Message

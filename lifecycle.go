@@ -335,7 +335,7 @@ func (l *TaskLifecycle) read(ctx context.Context, id string) (Record, error) {
 // ctx's; the store's own. A task that has ended ignores everything.
 func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponses map[string]wire.JSON) (ignored []string, err error) {
 	owner := ownerOf(ctx)
-	_, err = l.mutate(ctx, id, func(r *Record) (change, error) {
+	err = l.mutate(ctx, id, func(r *Record) (change, error) {
 		if r.Owner != owner {
 			return nothing, ErrNotFound
 		}
@@ -382,7 +382,7 @@ func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponse
 // Errors: [ErrNotFound]; [ErrClosed]; ctx's; the store's own.
 func (l *TaskLifecycle) CancelTask(ctx context.Context, id string) error {
 	owner := ownerOf(ctx)
-	_, err := l.mutate(ctx, id, func(r *Record) (change, error) {
+	return l.mutate(ctx, id, func(r *Record) (change, error) {
 		if r.Owner != owner {
 			return nothing, ErrNotFound
 		}
@@ -392,7 +392,6 @@ func (l *TaskLifecycle) CancelTask(ctx context.Context, id string) error {
 		r.CancelRequested = true
 		return quiet, nil
 	})
-	return err
 }
 
 // Sweep removes expired tasks from the store and returns how many. The engine
@@ -477,28 +476,28 @@ const (
 // from the fresh record if another engine was faster. The decision sees a
 // copy that is its own to change. It must not change a terminal record. What
 // follows from a commit is told in commit order.
-func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Record) (change, error)) (Record, error) {
+func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Record) (change, error)) error {
 	t := l.local.acquire(id)
 	defer l.local.release(t, 1)
 	if err := t.begin(ctx); err != nil {
-		return Record{}, err
+		return err
 	}
 	defer t.done()
 	for conflicts := 0; ; conflicts++ {
 		if err := l.live(); err != nil {
-			return Record{}, err
+			return err
 		}
 		old, err := l.store.Get(ctx, id)
 		if err != nil {
 			l.lost(t, err)
-			return Record{}, err
+			return err
 		}
 		before, next := markOf(&old), old // the containers are ours to change
 		switch what, err := decide(&next); {
 		case err != nil:
-			return old, err
+			return err
 		case what == nothing:
-			return old, nil
+			return nil
 		case what == stamped:
 			if now := l.now(); now.After(next.LastUpdatedAt) {
 				next.LastUpdatedAt = now
@@ -508,16 +507,16 @@ func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Reco
 		switch {
 		case err == nil:
 			l.announce(t, before, &committed)
-			return committed, nil
+			return nil
 		case !errors.Is(err, ErrConflict):
 			l.lost(t, err)
-			return Record{}, fmt.Errorf("durabletasks: update task: %w", err)
+			return fmt.Errorf("durabletasks: update task: %w", err)
 		case conflicts == maxConflicts:
-			return Record{}, err
+			return err
 		}
 		bound := min(time.Millisecond<<conflicts, conflictDelay)
 		if err := l.sleep(ctx, rand.N(bound)); err != nil {
-			return Record{}, err
+			return err
 		}
 	}
 }
@@ -617,7 +616,7 @@ func (l *TaskLifecycle) checkExpiry(id string) {
 	t := l.local.acquire(id)
 	defer l.local.release(t, 1)
 	if !l.opts.KeepExpiry && t.isRunning() {
-		_, err := l.mutate(l.life, id, func(r *Record) (change, error) {
+		err := l.mutate(l.life, id, func(r *Record) (change, error) {
 			if at, limited := r.ExpiresAt(); limited && !r.Status.Terminal() {
 				now := l.steadyNow()
 				if at.Sub(now) <= keepAhead && extend(r, now, max(keepFor, l.opts.TTL)) {

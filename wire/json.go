@@ -181,20 +181,26 @@ func (j JSON) Decode(v any) error {
 	dec := json.NewDecoder(strings.NewReader(j.text))
 	dec.UseNumber()
 	if err := dec.Decode(v); err != nil {
-		return fmt.Errorf("wire: decode: %w", redact(err))
+		return fmt.Errorf("wire: decode: %w", redact(err, v))
 	}
 	return nil
 }
 
 // redact keeps what encoding/json says of types and fields and drops what it
-// quotes of the document.
-func redact(err error) error {
+// quotes of the document. The errors of a type's own decoding, such as
+// time.Time's, quote too and are dropped whole.
+func redact(err error, v any) error {
 	var typeErr *json.UnmarshalTypeError
-	if errors.As(err, &typeErr) {
+	var misuse *json.InvalidUnmarshalError
+	switch {
+	case errors.As(err, &typeErr):
 		what, _, _ := strings.Cut(typeErr.Value, " ") // "number 12" quotes the document
 		return fmt.Errorf("a %s does not fit Go type %v at %q", what, typeErr.Type, typeErr.Field)
+	case errors.As(err, &misuse):
+		return misuse
+	default:
+		return fmt.Errorf("a value does not fit into %T", v)
 	}
-	return err
 }
 
 // Get returns the member of an object with exactly this name, compared

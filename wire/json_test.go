@@ -75,7 +75,7 @@ func TestParseJSONAccepts(t *testing.T) {
 			`"\ud800"`, `"\uDFFF"`, `"\ud800\ud800"`, `"\udc00\ud800"`, `"\ud800x"`, `{"\ud800":1,"\udfff":2}`,
 		)},
 		{"names that only look alike are different", same(
-			`{"taskId":1,"taskid":2,"ta\u017fkId":3}`, `{"a":1,"a ":2,"a\u0000":3,"":4}`, "{\"\u00e9\":1,\"e\u0301\":2}", `{"\ud800":1,"\ud800\ud800":2,"\ufffd":3}`,
+			`{"taskId":1,"taskid":2,"ta\u017fkId":3}`, `{"a":1,"a ":2,"a\u0000":3,"":4}`, "{\"\u00e9\":1,\"e\u0301\":2}", `{"\ud800":1,"\ud800\ud800":2,"\ufffd":3,"\ud801":4,"\ud840":5,"\udc00":6}`,
 			`{"a":{"a":{"a":1}},"b":[{"a":1},{"a":2}]}`,
 		)},
 		{"the deepest nesting", same(

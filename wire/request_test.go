@@ -30,7 +30,7 @@ func TestDecodeRequest(t *testing.T) {
 		{"update", wire.MethodUpdate, `{"taskId":"a","inputResponses":{"k":{"action":"accept"},"":[1],"__proto__":null},` + meta + `}`, "a", `map[:[1] __proto__:null k:{"action":"accept"}]`},
 		{"update without answers", wire.MethodUpdate, `{"taskId":"a","inputResponses":{},` + meta + `}`, "a", "map[]"},
 		{"answers keep their digits", wire.MethodUpdate, `{"taskId":"a","inputResponses":{"k":{"n":9007199254740993, "z" : -0}},` + meta + `}`, "a", `map[k:{"n":9007199254740993,"z":0}]`},
-		{"keys without a well-formed text are left out", wire.MethodUpdate, `{"taskId":"a","inputResponses":{"\ud800":1,"\udfff":2,"\ufffd":3},` + meta + `}`, "a", "map[\ufffd:3]"},
+		{"keys without a well-formed text are left out", wire.MethodUpdate, `{"taskId":"a","inputResponses":{"\ufffd":3,"\ud800":1,"\udfff":2},` + meta + `}`, "a", "map[\ufffd:3]"},
 		{"keys are case-sensitive", wire.MethodUpdate, `{"taskId":"a","inputResponses":{"k":1,"K":2},` + meta + `}`, "a", "map[K:2 k:1]"},
 		{"the version may be left out", wire.MethodGet, `{"taskId":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}`, "a", "map[]"},
 		{"other capabilities stand beside", wire.MethodGet, `{"taskId":"a","_meta":{"x":1,"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"a/b":{},"io.modelcontextprotocol/tasks":{"future":true}}}}}`, "a", "map[]"},

@@ -40,19 +40,19 @@ func object(fields ...field) shape {
 		if v.Kind() != Object {
 			return expected("an object")
 		}
-		var seen uint64 // bit i is set when fields[i] has been met
+		seen := make([]bool, len(fields))
 		for name, value := range v.Members() {
 			i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
 			if i < 0 {
 				continue
 			}
-			seen |= 1 << i
+			seen[i] = true
 			if err := fields[i].shape(value); err != nil {
 				return err.under(name)
 			}
 		}
 		for i, f := range fields {
-			if f.required && seen&(1<<i) == 0 {
+			if f.required && !seen[i] {
 				return f.shape(JSON{}).under(f.name) // no shape takes the absent value
 			}
 		}

@@ -70,7 +70,7 @@ func (e *ShapeError) Error() string {
 //
 // What has the right shape but little sense passes: a maxTokens of 0, a
 // minimum above the maximum, a default that is no option, a required name
-// that is no property. The types that build requests, such as [Form], refuse
+// that is no property. The types that build requests, such as [FormRequest], refuse
 // those too.
 func CheckInputRequest(request JSON) error {
 	if err := inputRequest(request); err != nil {

@@ -245,26 +245,39 @@ func notInURL(r rune) bool {
 // base64Text is the shape of Base64 data, as the forgiving decoder of the
 // WHATWG takes it.
 func base64Text(v JSON) *ShapeError {
-	s, ok := v.Text()
-	digits, padding := 0, 0
-	for _, c := range []byte(s) {
-		switch {
-		case c == ' ' || c == '\t' || c == '\n' || c == '\f' || c == '\r':
-		case c == '=':
-			padding++
-		case padding > 0:
-			ok = false
-		case c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '+' || c == '/':
-			digits++
-		default:
-			ok = false
+	s, _ := v.Text()
+	var count [base64Kinds]int
+	for i := range len(s) {
+		kind := base64Kind[s[i]]
+		if count[kind]++; kind == base64Digit && count[base64Padding] > 0 {
+			return expected("Base64 data with the padding at its end")
 		}
 	}
-	if !ok || digits%4 == 1 || padding > 0 && (padding > 2 || (digits+padding)%4 != 0) {
+	digits, padding := count[base64Digit], count[base64Padding]
+	if v.Kind() != String || count[base64Other] > 0 || digits%4 == 1 || padding > 2 || padding > 0 && (digits+padding)%4 != 0 {
 		return expected("Base64 data")
 	}
 	return nil
 }
+
+// The kinds of bytes in Base64 data.
+const (
+	base64Other = iota
+	base64Digit
+	base64Padding
+	base64Space
+	base64Kinds
+)
+
+var base64Kind = func() (kinds [256]byte) {
+	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	for kind, bytes := range map[byte]string{base64Digit: digits, base64Padding: "=", base64Space: " \t\n\f\r"} {
+		for _, b := range []byte(bytes) {
+			kinds[b] = kind
+		}
+	}
+	return kinds
+}()
 
 // timestamp is the shape of an RFC 3339 time. The package time knows the
 // calendar, but not how strict the RFC is about the form.

@@ -281,11 +281,7 @@ func skipValue(s string, i int) int {
 	for ; i < len(s); i++ {
 		switch s[i] {
 		case '"':
-			for i++; s[i] != '"'; i++ {
-				if s[i] == '\\' {
-					i++
-				}
-			}
+			i = closingQuote(s, i)
 		case '{', '[':
 			depth++
 			continue
@@ -307,6 +303,22 @@ func skipValue(s string, i int) int {
 		}
 	}
 	return i
+}
+
+// closingQuote returns the place of the quote that ends the string which
+// starts at s[i]: the first one after an even number of backslashes. Long
+// strings are searched by machine words.
+func closingQuote(s string, i int) int {
+	for start := i + 1; ; {
+		i += 1 + strings.IndexByte(s[i+1:], '"')
+		before := i
+		for before > start && s[before-1] == '\\' {
+			before--
+		}
+		if (i-before)%2 == 0 {
+			return i
+		}
+	}
 }
 
 // unquote decodes a valid JSON string literal. It reports false if the

@@ -8,6 +8,12 @@
 // has its own way of handing messages over needs nothing else of this
 // package.
 //
+// A task asks its client with a [FormRequest], [URLRequest],
+// [SamplingRequest] or [RootsRequest], or with any other [JSON] that
+// [CheckInputRequest] lets through, and reads the answers as an
+// [ElicitResult], [SamplingResult] or [RootsResult].
+//
 // "tasks.md" in a comment is the extension's specification, revision
-// 2026-07-28.
+// 2026-07-28; "elicitation.mdx", "sampling.mdx" and "roots.mdx" are the
+// client pages of the core protocol's, of the same revision.
 package wire

@@ -446,6 +446,52 @@ func TestCheckInputResponseRefusesNonObjects(t *testing.T) {
 	}
 }
 
+func TestDeclaresInput(t *testing.T) {
+	requests := map[string]wire.JSON{
+		"form": wire.MustParse(formRequest), "modeless form": wire.MustParse(`{"method":"elicitation/create","params":{}}`), "url": wire.MustParse(urlRequest),
+		"sampling": wire.MustParse(`{"method":"sampling/createMessage","params":{}}`), "tools": wire.MustParse(samplingRequest), "toolChoice": wire.MustParse(`{"method":"sampling/createMessage","params":{"toolChoice":{}}}`),
+		"roots": wire.MustParse(rootsRequest), "other": wire.MustParse(`{"method":"tools/call"}`), "nothing": {},
+	}
+	const forms = "form, modeless form"
+	for capabilities, want := range map[string]string{
+		`{}`:                                   "",
+		`null`:                                 "",
+		`{"elicitation":{}}`:                   forms,
+		`{"elicitation":{"form":{}}}`:          forms,
+		`{"elicitation":{"url":{}}}`:           "url",
+		`{"elicitation":{"url":{},"form":{}}}`: forms + ", url",
+		`{"elicitation":{"form":null}}`:        "",
+		`{"elicitation":{"url":true}}`:         "",
+		`{"elicitation":true}`:                 "",
+		`{"elicitation":{"x":1}}`:              forms,
+		`{"sampling":{}}`:                      "sampling",
+		`{"sampling":{"tools":{}}}`:            "sampling, toolChoice, tools",
+		`{"sampling":{"tools":true}}`:          "sampling",
+		`{"sampling":true}`:                    "",
+		`{"roots":{}}`:                         "roots",
+		`{"roots":null}`:                       "",
+		`{"Roots":{},"form":{}}`:               "",
+	} {
+		params := wire.MustParse(`{"_meta":{"io.modelcontextprotocol/clientCapabilities":` + capabilities + `}}`)
+		var got []string
+		for _, name := range slices.Sorted(maps.Keys(requests)) {
+			if wire.DeclaresInput(params, requests[name]) {
+				got = append(got, name)
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s can answer %q, want %q", capabilities, got, want)
+		}
+	}
+	for _, params := range []wire.JSON{{}, wire.MustParse(`{}`), wire.MustParse(`{"_meta":{"elicitation":{}}}`), wire.MustParse(`{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`)} {
+		for name, request := range requests {
+			if wire.DeclaresInput(params, request) {
+				t.Errorf("%v can answer %s", params, name)
+			}
+		}
+	}
+}
+
 func TestShapeError(t *testing.T) {
 	for _, test := range []struct {
 		err  wire.ShapeError

@@ -1,0 +1,92 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Errors that a [Store] reports beside those of package durabletasks; compare
+// with [errors.Is].
+var (
+	// ErrLocked: another store has the directory open, in this process or in
+	// another. The error is always a [*LockedError].
+	ErrLocked = errors.New("wal: directory is in use")
+
+	// ErrCorrupt: the directory holds something that no crash leaves behind.
+	// The error is always a [*CorruptError].
+	ErrCorrupt = errors.New("wal: corrupt")
+
+	// ErrTooLarge: a record is larger than the limit. The error is always a
+	// [*TooLargeError].
+	ErrTooLarge = errors.New("wal: record too large")
+
+	// ErrFailed: an earlier write, sync or removal failed, and the store
+	// takes no more writes. Reads still answer from what was acknowledged.
+	// Close the store and open it again; that decides what the disk holds.
+	ErrFailed = errors.New("wal: store has failed")
+
+	// ErrOutcomeUnknown: this very call's write or sync failed. It may or may
+	// not be there after the next [Open]. It is an [ErrFailed] too.
+	ErrOutcomeUnknown = fmt.Errorf("%w: outcome unknown", ErrFailed)
+)
+
+// LockedError reports that a directory is in use. It unwraps to [ErrLocked].
+type LockedError struct {
+	Dir string // the directory
+	PID int    // the process that has it open, as far as it is known; otherwise 0
+}
+
+// Error names the directory and the process.
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("%v: %s", ErrLocked, e.Dir)
+	}
+	return fmt.Sprintf("%v: %s (by process %d)", ErrLocked, e.Dir, e.PID)
+}
+
+// Unwrap returns [ErrLocked].
+func (e *LockedError) Unwrap() error { return ErrLocked }
+
+// CorruptError reports damage that no crash explains. Nothing on disk was
+// changed. It unwraps to [ErrCorrupt].
+type CorruptError struct {
+	File   string // path of the file
+	Offset int64  // bytes before the damaged entry
+	Index  uint64 // log index of the damaged entry; 0 if it has none
+	Reason string // what is wrong there; never holds stored data
+}
+
+// Error describes the damage and its place.
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("%v: %s at offset %d (entry %d): %s", ErrCorrupt, e.File, e.Offset, e.Index, e.Reason)
+}
+
+// Unwrap returns [ErrCorrupt].
+func (e *CorruptError) Unwrap() error { return ErrCorrupt }
+
+// TooLargeError reports a record that is larger than the store takes. Nothing
+// was written. It unwraps to [ErrTooLarge].
+type TooLargeError struct {
+	Size  int // bytes that the whole record takes in the log
+	Limit int // [Options.MaxRecordBytes]
+}
+
+// Error names the size and the limit.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("%v: %d bytes, limit is %d", ErrTooLarge, e.Size, e.Limit)
+}
+
+// Unwrap returns [ErrTooLarge].
+func (e *TooLargeError) Unwrap() error { return ErrTooLarge }
+
+// foreign turns an error of the log library into one of ours: the errors of
+// the file system in it stay visible to errors.Is, its own do not become part
+// of this package's API.
+func foreign(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path
+	}
+	return errors.New(err.Error())
+}

@@ -1,0 +1,373 @@
+package wal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wal"
+)
+
+// fault fails the n-th of the steps that a store takes to the disk.
+type fault struct {
+	mu    sync.Mutex
+	only  string // if not empty, only steps of this name count
+	after int    // how many pass; negative: all
+	err   error
+	hit   func() // called before the failure
+	seen  []string
+	bytes int64 // that were written
+	most  int64 // that were written at once
+}
+
+func (f *fault) step(name string, bytes int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen = append(f.seen, name)
+	f.bytes += int64(bytes)
+	f.most = max(f.most, int64(bytes))
+	if f.after < 0 || f.only != "" && f.only != name {
+		return nil
+	}
+	if f.after > 0 {
+		f.after--
+		return nil
+	}
+	f.after = -1
+	if f.hit != nil {
+		f.hit()
+	}
+	return f.err
+}
+
+func (f *fault) arm(only string, after int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.only, f.after = only, after
+}
+
+var errDisk = &fs.PathError{Op: "write", Path: "disk", Err: errors.New("broken disk")}
+
+func openFaulty(t testing.TB, dir string, opts *wal.Options, segment int) (*wal.Store, *fault) {
+	t.Helper()
+	f := &fault{after: -1, err: errDisk}
+	s, err := wal.OpenSeam(dir, fixed(opts), segment, f.step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, f
+}
+
+// After the first failed write or sync the caller is told that the outcome is
+// unknown, later writes are refused, reads answer from what was acknowledged,
+// Close gives the directory free, and a reopen decides.
+func TestFailureStopsWriting(t *testing.T) {
+	for _, step := range []string{"write", "sync", "sync directory"} {
+		t.Run(step, func(t *testing.T) {
+			dir := t.TempDir()
+			s, f := openFaulty(t, dir, &wal.Options{Sync: true}, 1000)
+			want := task("a")
+			mustCreate(t, s, want)
+			f.arm(step, 0)
+			next := want
+			next.StatusMessage = "new"
+			if step == "sync directory" {
+				next.StatusMessage = strings.Repeat("x", 2000) // ends the segment
+			}
+			_, err := s.Update(ctx, next, 0)
+			if !errors.Is(err, wal.ErrOutcomeUnknown) || !errors.Is(err, wal.ErrFailed) || !errors.Is(err, errDisk) {
+				t.Fatalf("Update whose %s fails: %v, want ErrOutcomeUnknown and the cause", step, err)
+			}
+			equal(t, "after the failure", mustGet(t, s, "a"), want)
+			_, updateErr := s.Update(ctx, next, 0)
+			_, sweepErr := s.Sweep(ctx, epoch.AddDate(1, 0, 0))
+			for name, err := range map[string]error{
+				"Create": s.Create(ctx, task("b")), "Update": updateErr, "Sweep": sweepErr, "Compact": s.Compact(ctx),
+			} {
+				if !errors.Is(err, wal.ErrFailed) || errors.Is(err, wal.ErrOutcomeUnknown) {
+					t.Errorf("%s after the failure: %v, want ErrFailed alone", name, err)
+				}
+			}
+			if _, err := s.Get(ctx, "b"); !errors.Is(err, durabletasks.ErrNotFound) {
+				t.Errorf("a refused Create is visible: %v", err)
+			}
+			mustClose(t, s)
+			s = mustOpen(t, dir, nil)
+			got := mustGet(t, s, "a")
+			next.Version = 1
+			if step == "write" {
+				equal(t, "reopened", got, want)
+			} else {
+				equal(t, "reopened", got, next)
+			}
+			mustUpdate(t, s, got)
+		})
+	}
+}
+
+// A write that fails half way leaves a torn end; nothing is built on it.
+func TestHalfAWrite(t *testing.T) {
+	dir := t.TempDir()
+	s, f := openFaulty(t, dir, nil, 1<<20)
+	mustCreate(t, s, task("a"))
+	f.hit = func() {
+		file, err := os.OpenFile(filepath.Join(dir, "00000000000000000001"), os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer file.Close()
+		if _, err := file.WriteString("\xf0\x01half"); err != nil {
+			t.Error(err)
+		}
+	}
+	f.arm("write", 0)
+	if err := s.Create(ctx, task("b")); !errors.Is(err, wal.ErrOutcomeUnknown) {
+		t.Fatalf("Create: %v", err)
+	}
+	if err := s.Create(ctx, task("c")); !errors.Is(err, wal.ErrFailed) {
+		t.Fatalf("Create: %v", err)
+	}
+	mustClose(t, s)
+	s = mustOpen(t, dir, nil)
+	if s.Torn() == nil {
+		t.Error("the half write is not reported")
+	}
+	equal(t, "a", mustGet(t, s, "a"), task("a"))
+	mustCreate(t, s, task("c"))
+	mustClose(t, s)
+	s = mustOpen(t, dir, nil)
+	equal(t, "c", mustGet(t, s, "c"), task("c"))
+}
+
+// blocked is a store whose writes wait until they are let go.
+type blocked struct {
+	*wal.Store
+	at   chan struct{} // a write has begun
+	free chan struct{} // let it go
+}
+
+func openBlocked(t *testing.T, opts *wal.Options) *blocked {
+	t.Helper()
+	b := &blocked{at: make(chan struct{}), free: make(chan struct{})}
+	var armed bool
+	s, err := wal.OpenSeam(t.TempDir(), fixed(opts), 1<<20, func(step string, _ int) error {
+		if step == "write" && armed {
+			b.at <- struct{}{}
+			<-b.free
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	mustCreate(t, s, task("a"))
+	armed = true
+	b.Store = s
+	return b
+}
+
+// Reads answer while a write is stuck in the disk, with what was committed
+// before it.
+func TestReadsDontWaitForWrites(t *testing.T) {
+	b := openBlocked(t, nil)
+	done := make(chan error)
+	go func() {
+		next := task("a")
+		next.StatusMessage = "new"
+		_, err := b.Update(ctx, next, 0)
+		done <- err
+	}()
+	<-b.at
+	equal(t, "during the write", mustGet(t, b.Store, "a"), task("a"))
+	n := 0
+	if err := b.Scan(ctx, func(durabletasks.Record) bool { n++; return true }); err != nil || n != 1 {
+		t.Errorf("Scan during the write: %v, %d records", err, n)
+	}
+	b.free <- struct{}{}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := mustGet(t, b.Store, "a"); got.StatusMessage != "new" {
+		t.Error("the update is not visible after it was acknowledged")
+	}
+}
+
+// A context that ends while its call waits for another's write leaves
+// nothing; one that ends while its own write is under way waits for it.
+func TestContextEndsWhileWaiting(t *testing.T) {
+	b := openBlocked(t, nil)
+	first := make(chan error)
+	firstCtx, cancelFirst := context.WithCancel(ctx)
+	go func() { first <- b.Create(firstCtx, task("first")) }()
+	<-b.at
+	cancelFirst() // too late
+	second := make(chan error)
+	secondCtx, cancelSecond := context.WithCancel(ctx)
+	go func() { second <- b.Create(secondCtx, task("second")) }()
+	cancelSecond()
+	if err := <-second; !errors.Is(err, context.Canceled) {
+		t.Errorf("Create that was cancelled while it waited: %v", err)
+	}
+	b.free <- struct{}{}
+	if err := <-first; err != nil {
+		t.Errorf("Create that was cancelled during its write: %v", err)
+	}
+	equal(t, "first", mustGet(t, b.Store, "first"), task("first"))
+	if _, err := b.Get(ctx, "second"); !errors.Is(err, durabletasks.ErrNotFound) {
+		t.Errorf("second: %v, want ErrNotFound", err)
+	}
+}
+
+// Those who wait while somebody writes are committed together.
+func TestWaitersShareOneWrite(t *testing.T) {
+	b := openBlocked(t, &wal.Options{Sync: true})
+	results := make(chan error)
+	go func() { results <- b.Create(ctx, task("first")) }()
+	<-b.at
+	const waiters = 20
+	var started sync.WaitGroup
+	for i := range waiters {
+		started.Add(1)
+		go func() {
+			started.Done()
+			results <- b.Create(ctx, task(fmt.Sprint("waiter-", i)))
+		}()
+	}
+	started.Wait()
+	b.WaitQueued(waiters)
+	b.free <- struct{}{}
+	<-b.at // one more write, for all
+	b.free <- struct{}{}
+	for range 1 + waiters {
+		if err := <-results; err != nil {
+			t.Errorf("Create: %v", err)
+		}
+	}
+	for i := range waiters {
+		mustGet(t, b.Store, fmt.Sprint("waiter-", i))
+	}
+}
+
+// Close lets the write that is under way finish, and refuses those who wait.
+func TestCloseWhileWriting(t *testing.T) {
+	b := openBlocked(t, nil)
+	first, second, closed := make(chan error), make(chan error), make(chan error)
+	go func() { first <- b.Create(ctx, task("first")) }()
+	<-b.at
+	go func() { second <- b.Create(ctx, task("second")) }()
+	b.WaitQueued(1)
+	go func() { closed <- b.Close() }()
+	if err := <-second; !errors.Is(err, durabletasks.ErrClosed) {
+		t.Errorf("Create that waited: %v, want ErrClosed", err)
+	}
+	b.free <- struct{}{}
+	if err := <-first; err != nil {
+		t.Errorf("Create that was being written: %v", err)
+	}
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// A directory that cannot be used is a plain error, not corruption, and
+// nothing in it is changed.
+func TestUnusableDirectory(t *testing.T) {
+	parent := t.TempDir()
+	file := filepath.Join(parent, "file")
+	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{file, filepath.Join(file, "below")} {
+		_, err := wal.Open(dir, nil)
+		var path *fs.PathError
+		if !errors.As(err, &path) || errors.Is(err, wal.ErrCorrupt) {
+			t.Errorf("Open(%s): %v, want a PathError", dir, err)
+		}
+	}
+	if data, _ := os.ReadFile(file); string(data) != "precious" {
+		t.Error("the file in the way was changed")
+	}
+	if os.Getuid() == 0 {
+		return // root may write everywhere
+	}
+	dir := filepath.Join(parent, "readonly")
+	mustClose(t, mustOpen(t, dir, nil))
+	if err := os.Chmod(filepath.Join(dir, "LOCK"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wal.Open(dir, nil); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("Open of a directory without permission: %v", err)
+	}
+}
+
+// A call that another one has taken along into its write waits for the
+// outcome, whatever happens to its context.
+func TestContextEndsWhileTakenAlong(t *testing.T) {
+	b := openBlocked(t, nil)
+	results := make(chan error, 3)
+	go func() { results <- b.Create(ctx, task("first")) }()
+	<-b.at
+	go func() { results <- b.Create(ctx, task("second")) }()
+	b.WaitQueued(1)
+	thirdCtx, cancelThird := context.WithCancel(ctx)
+	third := make(chan error)
+	go func() { third <- b.Create(thirdCtx, task("third")) }()
+	b.WaitQueued(2)
+	b.free <- struct{}{}
+	<-b.at // second writes for third too
+	cancelThird()
+	select {
+	case err := <-third:
+		t.Errorf("Create returned during its write: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	b.free <- struct{}{}
+	if err := <-third; err != nil {
+		t.Errorf("Create that was cancelled while it was taken along: %v", err)
+	}
+	mustGet(t, b.Store, "third")
+}
+
+// An update that was on its way when a create took the place of its record,
+// which had expired, finds nothing any more.
+func TestUpdateBehindCreateOverExpired(t *testing.T) {
+	c := newClock()
+	b := openBlocked(t, &wal.Options{Now: c.now})
+	results := make(chan error, 1)
+	go func() { results <- b.Create(ctx, task("first")) }()
+	<-b.at
+	c.advance(2 * time.Hour)
+	fresh := task("a")
+	fresh.StatusMessage = "fresh"
+	fresh.TTL = durabletasks.NoLimit
+	create, update := make(chan error), make(chan error)
+	go func() { create <- b.Create(ctx, fresh) }()
+	b.WaitQueued(1)
+	c.advance(-2 * time.Hour)
+	go func() {
+		_, err := b.Update(ctx, task("a"), 0)
+		update <- err
+	}()
+	b.WaitQueued(2)
+	b.free <- struct{}{}
+	<-b.at
+	b.free <- struct{}{}
+	if err := <-create; err != nil {
+		t.Errorf("Create over an expired record: %v", err)
+	}
+	if err := <-update; !errors.Is(err, durabletasks.ErrNotFound) {
+		t.Errorf("Update behind it: %v, want ErrNotFound", err)
+	}
+	equal(t, "a", mustGet(t, b.Store, "a"), fresh)
+}

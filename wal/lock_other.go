@@ -1,0 +1,14 @@
+//go:build !darwin && !dragonfly && !freebsd && !linux && !netbsd && !openbsd && !windows
+
+package wal
+
+import (
+	"errors"
+	"os"
+)
+
+// lockFile refuses: without a lock that dies with its process two processes
+// would destroy each other's records.
+func lockFile(f *os.File) (held bool, err error) {
+	return false, &os.PathError{Op: "lock", Path: f.Name(), Err: errors.ErrUnsupported}
+}

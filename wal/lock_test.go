@@ -1,0 +1,117 @@
+package wal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks/wal"
+)
+
+// childHold opens a directory and holds it until it is killed.
+func childHold(args []string) {
+	s, err := wal.Open(args[0], fixed(nil))
+	if err != nil {
+		exit("%v", err)
+	}
+	fmt.Println("open")
+	waitForKill()
+	_ = s.Close() // keeps s alive till here
+}
+
+func wantLocked(t *testing.T, dir string, err error, pid int) {
+	t.Helper()
+	var locked *wal.LockedError
+	if !errors.Is(err, wal.ErrLocked) || !errors.As(err, &locked) || locked.Dir != dir || locked.PID != pid {
+		t.Errorf("Open of a directory in use: %v, want a LockedError with %s and process %d", err, dir, pid)
+	}
+}
+
+func TestSecondOpenInOneProcess(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, nil)
+	_, err := wal.Open(dir, nil)
+	wantLocked(t, dir, err, os.Getpid())
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err == nil {
+		_, err := wal.Open(link, nil)
+		wantLocked(t, link, err, os.Getpid())
+	}
+	mustCreate(t, s, task("a")) // the first one still works
+	mustClose(t, s)
+	s = mustOpen(t, dir, nil)
+	equal(t, "a", mustGet(t, s, "a"), task("a"))
+}
+
+// The second process is refused before it reads or changes anything, also
+// when the directory looks as if it needed repair; and the lock dies with its
+// process.
+func TestTwoProcesses(t *testing.T) {
+	dir := t.TempDir()
+	mustClose(t, mustOpen(t, dir, nil))
+	holder := start(t, "hold", dir)
+	if line, _ := holder.line(); line != "open" {
+		t.Fatalf("child says %q", line)
+	}
+	segment := filepath.Join(dir, "00000000000000000001")
+	f, err := os.OpenFile(segment, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte{200, 1, 'x'}); err != nil { // as if a write was under way
+		t.Fatal(err)
+	}
+	f.Close()
+	before := snapshot(t, dir)
+	_, err = wal.Open(dir, nil)
+	wantLocked(t, dir, err, holder.Process.Pid)
+	sameFiles(t, before, snapshot(t, dir))
+	holder.kill()
+	s := mustOpen(t, dir, nil)
+	if s.Torn() == nil {
+		t.Error("the torn end is not reported")
+	}
+}
+
+func TestLockWait(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, nil)
+	opened := make(chan error)
+	go func() {
+		second, err := wal.Open(dir, &wal.Options{LockWait: time.Minute})
+		if err == nil {
+			err = second.Close()
+		}
+		opened <- err
+	}()
+	mustClose(t, s)
+	if err := <-opened; err != nil {
+		t.Errorf("Open that waits for the lock: %v", err)
+	}
+
+	s = mustOpen(t, dir, nil)
+	_, err := wal.Open(dir, &wal.Options{LockWait: time.Millisecond})
+	wantLocked(t, dir, err, os.Getpid())
+	cancelled, cancel := context.WithCancel(ctx)
+	go cancel()
+	if _, err := wal.OpenContext(cancelled, dir, &wal.Options{LockWait: time.Hour}); !errors.Is(err, context.Canceled) {
+		t.Errorf("OpenContext that is cancelled: %v", err)
+	}
+	mustCreate(t, s, task("a"))
+}
+
+// Only the lock decides; what the file says is for the error's text.
+func TestLockFileContentMeansNothing(t *testing.T) {
+	dir := t.TempDir()
+	mustClose(t, mustOpen(t, dir, nil))
+	for _, content := range []string{"", "1\n", "999999999999999999999\n", "garbage"} {
+		if err := os.WriteFile(filepath.Join(dir, "LOCK"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		mustClose(t, mustOpen(t, dir, nil))
+	}
+}

@@ -1,0 +1,100 @@
+package wal_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// children are what this binary can be when a test runs it again: each is a
+// process of its own, which a test can kill.
+var children = map[string]func(args []string){
+	"hold":   childHold,
+	"writer": childWriter,
+}
+
+const childVariable = "DURABLETASKS_WAL_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if run, ok := children[os.Getenv(childVariable)]; ok {
+		run(os.Args[1:])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// child is a running child process.
+type child struct {
+	*exec.Cmd
+	out *bufio.Reader
+}
+
+// start runs this binary as the named child.
+func start(t testing.TB, name string, args ...string) *child {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Env = append(os.Environ(), childVariable+"="+name)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &child{cmd, bufio.NewReader(out)}
+	t.Cleanup(func() { c.kill() })
+	return c
+}
+
+// line returns the next line that the child prints, without its end; it
+// reports false when there is none any more.
+func (c *child) line() (string, bool) {
+	s, err := c.out.ReadString('\n')
+	if err != nil {
+		return "", false
+	}
+	return s[:len(s)-1], true
+}
+
+// kill ends the child as nothing can be caught or finished (SIGKILL), and
+// returns what it had still printed.
+func (c *child) kill() []byte {
+	_ = c.Process.Kill()
+	rest, _ := io.ReadAll(c.out)
+	_ = c.Wait()
+	return rest
+}
+
+// exit ends a child that cannot go on.
+func exit(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "child: "+format+"\n", args...)
+	os.Exit(1)
+}
+
+// waitForKill keeps a child alive.
+func waitForKill() { time.Sleep(time.Hour) }
+
+// ramDir is t.TempDir in memory, where there is such a place: for tests that
+// open thousands of stores and don't care what a disk does.
+func ramDir(t testing.TB) string {
+	t.Helper()
+	const shm = "/dev/shm"
+	if info, err := os.Stat(shm); err != nil || !info.IsDir() {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(shm, "durabletasks-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}

@@ -1,0 +1,304 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+// Store is a durable [durabletasks.TaskStore] in a directory; [Open] makes
+// one. It is safe for concurrent use.
+type Store struct {
+	opts  Options
+	lock  *dirLock
+	index *index
+	tear  *Tear
+
+	shut    atomic.Bool           // closed, for those who don't lock
+	failure atomic.Pointer[error] // why no more is written, once that is so
+
+	mu     sync.Mutex // guards what follows, for moments only
+	busy   bool       // somebody commits
+	queue  []*op      // those who wait; empty unless busy
+	closed bool
+	idle   chan struct{} // closed when the store is closed and nobody commits
+	done   chan struct{} // closed when Close is through
+
+	// What follows belongs to whoever commits.
+	journal    *journal
+	ledger     *ledger
+	batch      []*op
+	accepted   []*op
+	credit     int64 // bytes that cleaning may still copy
+	cleanAfter time.Time
+	cleanPause time.Duration
+}
+
+var (
+	_ durabletasks.TaskStore = (*Store)(nil)
+	_ durabletasks.Scanner   = (*Store)(nil)
+)
+
+// Open opens the store in the directory dir, and creates both if need be; nil
+// options mean the defaults. It waits at most [Options.LockWait] for a
+// directory that is in use.
+//
+// Errors: [*LockedError], [*CorruptError], or one of the file system's.
+// Whichever it is, nothing that was stored is changed.
+func Open(dir string, opts *Options) (*Store, error) {
+	return OpenContext(context.Background(), dir, opts)
+}
+
+// OpenContext is [Open] with a context that can end its waiting and reading.
+func OpenContext(ctx context.Context, dir string, opts *Options) (*Store, error) {
+	return open(ctx, dir, opts, seam{segmentSize: segmentSize})
+}
+
+func open(ctx context.Context, dir string, opts *Options, sm seam) (_ *Store, err error) {
+	s := &Store{index: newIndex(), idle: make(chan struct{}), done: make(chan struct{})}
+	if s.opts, err = opts.withDefaults(); err != nil {
+		return nil, err
+	}
+	if err := makeDir(dir); err != nil {
+		return nil, fmt.Errorf("wal: create the directory: %w", err)
+	}
+	if s.lock, err = lockDir(ctx, dir, s.opts.LockWait); err != nil {
+		return nil, err
+	}
+	if err := s.load(ctx, dir, sm); err != nil {
+		return nil, errors.Join(err, s.lock.release())
+	}
+	return s, nil
+}
+
+// load reads the log and gets it ready for writing. The caller has the lock.
+func (s *Store) load(ctx context.Context, dir string, sm seam) error {
+	exists, err := storeExists(dir)
+	if err != nil {
+		return err
+	}
+	if !exists {
+		s.ledger = newLedger()
+		s.journal, err = createLog(dir, sm)
+		return err
+	}
+	r := newReplay(s.index)
+	found, err := readLog(ctx, dir, r)
+	if err != nil {
+		return err
+	}
+	s.ledger = r.finish()
+	if s.tear, err = found.heal(dir, s.opts.Now()); err != nil {
+		return err
+	}
+	if t := s.tear; t != nil {
+		s.opts.warnTorn(t)
+	}
+	if s.opts.Sync {
+		if err := found.settle(dir); err != nil {
+			return err
+		}
+	}
+	if s.journal, err = openJournal(dir, found, sm); err != nil {
+		return err
+	}
+	if err := syncDir(dir); err != nil {
+		s.journal.abandon()
+		return fmt.Errorf("wal: %w", err)
+	}
+	s.retire()
+	return nil
+}
+
+// Tear describes the torn end that [Open] removed from the log: the rest of
+// an entry that a crash interrupted.
+type Tear struct {
+	File   string // path of the segment
+	Offset int64  // where it was cut
+	Index  uint64 // the entry that was torn; the next commit takes its place
+	Bytes  int64  // how much was removed
+	Copy   string // path of the file that keeps what was removed
+}
+
+// Torn returns what [Open] had to remove from the end of the log, or nil.
+// With a process that died that is normal; no acknowledged commit is lost.
+// After a power loss without [Options.Sync] it is where the log ends.
+func (s *Store) Torn() *Tear {
+	if s.tear == nil {
+		return nil
+	}
+	t := *s.tear
+	return &t
+}
+
+func (s *Store) now() moment { return instant(s.opts.Now()) }
+
+// check reports why a call cannot begin.
+func (s *Store) check(ctx context.Context) error {
+	if s.shut.Load() {
+		return durabletasks.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// Create implements [durabletasks.TaskStore]. An expired record that was not
+// swept yet gives way to a new one with its id.
+//
+// Errors: [durabletasks.ErrExists], [durabletasks.ErrClosed],
+// [*TooLargeError], [ErrFailed], [ErrOutcomeUnknown], or ctx's.
+func (s *Store) Create(ctx context.Context, r durabletasks.Record) error {
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	now := s.now()
+	st := newState(&r, 0, nil)
+	size, err := s.sizeOf(st)
+	if err != nil {
+		return err
+	}
+	o := newOp(ctx, kindCreate, st, size)
+	o.frame = appendWhole(o.frame, st)
+	o.now = now
+	err = s.submit(o)
+	o.free()
+	return err
+}
+
+// Get implements [durabletasks.TaskStore]. It never waits for a write.
+//
+// Errors: [durabletasks.ErrNotFound], [durabletasks.ErrClosed], ctx's, or a
+// [*CorruptError] if the record holds JSON that was never valid.
+func (s *Store) Get(ctx context.Context, id string) (durabletasks.Record, error) {
+	_, st, err := s.find(ctx, id)
+	if err != nil {
+		return durabletasks.Record{}, err
+	}
+	return st.record(), nil
+}
+
+// find returns the record with this id, unless it is expired.
+func (s *Store) find(ctx context.Context, id string) (*node, *state, error) {
+	if err := ctx.Err(); err != nil && !s.shut.Load() {
+		return nil, nil, err
+	}
+	n := s.index.get(id)
+	if s.shut.Load() {
+		return nil, nil, durabletasks.ErrClosed
+	}
+	if n == nil {
+		return nil, nil, durabletasks.ErrNotFound
+	}
+	st, err := n.decoded()
+	if err != nil {
+		return nil, nil, &CorruptError{File: s.lock.dir, Index: n.base, Reason: errUndecodable.Error()}
+	}
+	if st.ttl >= 0 && st.expired(s.now()) {
+		return nil, nil, durabletasks.ErrNotFound
+	}
+	return n, st, nil
+}
+
+// Update implements [durabletasks.TaskStore]. Only what changed is written.
+//
+// Errors: [*durabletasks.ConflictError], [durabletasks.ErrNotFound],
+// [durabletasks.ErrClosed], [*TooLargeError], [ErrFailed],
+// [ErrOutcomeUnknown], ctx's, or a [*CorruptError] if the record holds JSON
+// that was never valid.
+func (s *Store) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
+	n, old, err := s.find(ctx, next.ID)
+	if err != nil {
+		return durabletasks.Record{}, err
+	}
+	// Versions only grow, so an update that is too late now is too late for
+	// ever. One that is not is decided again in the order of the log; the
+	// version is the same then only if the record is, so what changed can be
+	// worked out here, beside other callers.
+	if old.version != expected {
+		return durabletasks.Record{}, &durabletasks.ConflictError{Expected: expected, Actual: old.version}
+	}
+	st := newState(&next, expected+1, old)
+	size, err := s.sizeOf(st)
+	if err != nil {
+		return durabletasks.Record{}, err
+	}
+	o := newOp(ctx, kindUpdate, st, size)
+	o.frame = appendUpdate(o.frame, old, st)
+	o.node, o.expected = n, expected
+	err = s.submit(o)
+	o.free()
+	if err != nil {
+		return durabletasks.Record{}, err
+	}
+	return st.record(), nil
+}
+
+// sizeOf returns what the record takes in the log as one whole entry.
+func (s *Store) sizeOf(st *state) (uint32, error) {
+	size := entrySize(headerSize + wholeSize(st))
+	if size > s.opts.MaxRecordBytes {
+		return 0, &TooLargeError{Size: size, Limit: s.opts.MaxRecordBytes}
+	}
+	return uint32(size), nil
+}
+
+// Scan implements [durabletasks.Scanner].
+func (s *Store) Scan(ctx context.Context, visit func(durabletasks.Record) bool) error {
+	unfinished := func(st *state) bool { return !st.status.Terminal() }
+	for i := range s.index.shards {
+		for _, n := range s.index.shards[i].collect(unfinished) {
+			id := n.st.Load().id
+			found, st, err := s.find(ctx, id)
+			if errors.Is(err, durabletasks.ErrNotFound) || err == nil && (found != n || !unfinished(st)) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if !visit(st.record()) {
+				return nil
+			}
+		}
+	}
+	return s.check(ctx)
+}
+
+// Close implements [durabletasks.TaskStore]. It waits for the commits that
+// are under way, makes everything durable and gives the directory free,
+// whatever goes wrong. Its error is that of the last sync or of closing the
+// files; a second Close waits for the first and returns nil.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		<-s.done
+		return nil
+	}
+	s.closed = true
+	s.shut.Store(true)
+	for _, o := range s.queue {
+		o.err = durabletasks.ErrClosed
+		o.signal <- committed
+	}
+	s.queue = nil
+	if !s.busy {
+		close(s.idle)
+	}
+	s.mu.Unlock()
+
+	<-s.idle
+	defer close(s.done)
+	var err error
+	if s.failure.Load() != nil {
+		s.journal.abandon()
+	} else if err = s.journal.close(); err != nil {
+		err = fmt.Errorf("wal: close: %w", err)
+	}
+	s.index.clear()
+	s.ledger, s.journal, s.batch, s.accepted = nil, nil, nil, nil
+	return errors.Join(err, s.lock.release())
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcp-durable-tasks/durabletasks"
 )
@@ -67,28 +69,37 @@ func closeIsIdempotent(t *trial) {
 // second argument) until the call fails, which must be with ErrClosed, and
 // closes the store meanwhile, twice at once.
 func (t *trial) closeUnder(n int, call func(i, count int) error) {
+	const closers = 2
 	var running sync.WaitGroup
 	running.Add(n)
-	closers := 2
+	var closed atomic.Bool
 	t.parallel(n+closers, func(i int) {
 		if i >= n {
 			running.Wait()
 			if err := t.store.Close(); err != nil {
 				t.fatalf("Close beside running calls: %v", err)
 			}
+			closed.Store(true)
 			return
 		}
 		var once sync.Once
 		defer once.Do(running.Done)
 		for count := 0; ; count++ {
-			if err := call(i, count); errors.Is(err, durabletasks.ErrClosed) {
+			late := closed.Load()
+			err := call(i, count)
+			if errors.Is(err, durabletasks.ErrClosed) {
 				return
-			} else if err != nil {
+			}
+			if err != nil {
 				t.fatalf("a call while the store is being closed: got error %q, want none or %q", err, durabletasks.ErrClosed)
+			}
+			if late {
+				t.fatalf("a call that began after Close had returned: got no error, want %q", durabletasks.ErrClosed)
 			}
 			if count == 2 {
 				once.Do(running.Done)
 			}
+			runtime.Gosched() // to the closers
 		}
 	})
 }

@@ -18,8 +18,9 @@ var concurrencyChecks = []check{
 // tasksDoNotMix lets each goroutine work on a task of its own, which must
 // look as if it were alone.
 func tasksDoNotMix(t *trial) {
+	const tasks = 6
 	updates := int64(t.rounds(20))
-	t.parallel(6, func(i int) {
+	t.parallel(tasks, func(i int) {
 		id := fmt.Sprint("task ", i)
 		t.create(t.stamped(id, 0))
 		for version := range updates {
@@ -30,6 +31,9 @@ func tasksDoNotMix(t *trial) {
 			}
 		}
 	})
+	for i := range tasks {
+		t.stored(t.stamped(fmt.Sprint("task ", i), updates), "after it was updated beside other tasks")
+	}
 }
 
 // everyMethodAtOnce mixes all methods on the same tasks. What each call may

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -82,7 +83,7 @@ func cancelledAfterReturn(t *trial) {
 		if err != nil {
 			t.fatalf("a call with a context that can be cancelled: %v", err)
 		}
-		for range 20 {
+		for range 100 {
 			runtime.Gosched() // lets the store take note
 		}
 	}
@@ -138,18 +139,17 @@ func cancelledMeanwhile(t *trial) {
 func (t *trial) cancelling(round int, call func(ctx context.Context) error) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	called := make(chan struct{})
+	var returned atomic.Bool
 	cancelled := make(chan struct{})
 	go func() {
 		defer close(cancelled)
-		<-called
-		for range round * round {
+		for spins := round * round; spins > 0 && !returned.Load(); spins-- {
 			runtime.Gosched()
 		}
 		cancel()
 	}()
-	close(called)
 	err := call(ctx)
+	returned.Store(true)
 	<-cancelled
 	if err != nil {
 		t.wants(err, context.Canceled, "a call whose context is cancelled meanwhile")

@@ -134,13 +134,12 @@ func jsonIsKept(t *trial) {
 }
 
 func mebibyteIsKept(t *trial) {
-	large := func(letter string) wire.JSON { return text(strings.Repeat(letter, 1<<20)) }
 	r := t.record("large")
-	r.Payload = large("p")
+	r.Payload = mebibytes()[0]
 	t.create(r)
 	t.stored(r, "after Create")
 	r.Status = durabletasks.StatusCompleted
-	r.Result = large("r")
+	r.Result = mebibytes()[1]
 	got := t.update(r, 0)
 	r.Version = 1
 	t.same(got, r, "as Update returned it")

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
@@ -70,6 +71,19 @@ func number(format string, n int) wire.JSON {
 	return wire.MustParse(fmt.Sprintf(format, n))
 }
 
+// mebibytes and bulk are different values of 1 MiB, and of 32 KiB.
+var (
+	mebibytes = sync.OnceValue(func() [3]wire.JSON { return repeated(1 << 20) })
+	bulk      = sync.OnceValue(func() [3]wire.JSON { return repeated(32 << 10) })
+)
+
+func repeated(n int) (values [3]wire.JSON) {
+	for i, letter := range []string{"a", "b", "c"} {
+		values[i] = text(strings.Repeat(letter, n))
+	}
+	return values
+}
+
 // text returns s as a JSON string.
 func text(s string) wire.JSON {
 	j, err := wire.Marshal(s)
@@ -83,19 +97,19 @@ func text(s string) wire.JSON {
 // container is equal to an empty one.
 func diff(got, want durabletasks.Record) string {
 	var d differences
-	d.add("ID", got.ID == want.ID, clip(got.ID), clip(want.ID))
+	d.add("ID", got.ID == want.ID, quoted(got.ID), quoted(want.ID))
 	d.add("Status", got.Status == want.Status, got.Status, want.Status)
-	d.add("StatusMessage", got.StatusMessage == want.StatusMessage, clip(got.StatusMessage), clip(want.StatusMessage))
+	d.add("StatusMessage", got.StatusMessage == want.StatusMessage, quoted(got.StatusMessage), quoted(want.StatusMessage))
 	d.add("CreatedAt", sameTime(got.CreatedAt, want.CreatedAt), got.CreatedAt, want.CreatedAt)
 	d.add("LastUpdatedAt", sameTime(got.LastUpdatedAt, want.LastUpdatedAt), got.LastUpdatedAt, want.LastUpdatedAt)
 	d.add("TTL", got.TTL == want.TTL, got.TTL, want.TTL)
 	d.add("PollInterval", got.PollInterval == want.PollInterval, got.PollInterval, want.PollInterval)
 	d.addMap("InputRequests", got.InputRequests, want.InputRequests)
 	d.addMap("InputResponses", got.InputResponses, want.InputResponses)
-	d.add("UsedInputKeys", slices.Equal(got.UsedInputKeys, want.UsedInputKeys), clip(fmt.Sprintf("%q", got.UsedInputKeys)), clip(fmt.Sprintf("%q", want.UsedInputKeys)))
+	d.add("UsedInputKeys", slices.Equal(got.UsedInputKeys, want.UsedInputKeys), keys(got.UsedInputKeys), keys(want.UsedInputKeys))
 	d.addJSON("Result", got.Result, want.Result)
 	d.addJSON("Error", got.Error, want.Error)
-	d.add("Owner", got.Owner == want.Owner, clip(got.Owner), clip(want.Owner))
+	d.add("Owner", got.Owner == want.Owner, quoted(got.Owner), quoted(want.Owner))
 	d.add("CancelRequested", got.CancelRequested == want.CancelRequested, got.CancelRequested, want.CancelRequested)
 	d.addJSON("Payload", got.Payload, want.Payload)
 	d.addJSON("Checkpoint", got.Checkpoint, want.Checkpoint)
@@ -112,7 +126,7 @@ func (d *differences) add(field string, equal bool, got, want any) {
 }
 
 func (d *differences) addJSON(field string, got, want wire.JSON) {
-	d.add(field, got == want, clipJSON(got), clipJSON(want))
+	d.add(field, got == want, quotedJSON(got), quotedJSON(want))
 }
 
 func (d *differences) addMap(field string, got, want map[string]wire.JSON) {
@@ -125,16 +139,43 @@ func (d *differences) addMap(field string, got, want map[string]wire.JSON) {
 		if value, ok := got[key]; !ok {
 			d.add(field, false, "without the key "+clip(key), "with it")
 		} else {
-			d.addJSON(field+"["+clip(key)+"]", value, want[key])
+			if value != want[key] {
+				d.addJSON(field+"["+clip(key)+"]", value, want[key])
+			}
 		}
 	}
 }
 
-func clipJSON(j wire.JSON) string {
-	if j.IsZero() {
-		return "absent"
+// quoted, keys and quotedJSON print as a failure shows them: quoted, and cut
+// short.
+type (
+	quoted     string
+	keys       []string
+	quotedJSON wire.JSON
+)
+
+func (q quoted) String() string { return clip(string(q)) }
+
+func (k keys) String() string {
+	if len(k) > 8 {
+		return fmt.Sprintf("%v and %d more", k[:8], len(k)-8)
 	}
-	return clip(j.String())
+	return fmt.Sprintf("%q", []string(k))
+}
+
+func (q quotedJSON) String() string {
+	if j := wire.JSON(q); !j.IsZero() {
+		return clip(j.String())
+	}
+	return "absent"
+}
+
+// clip quotes a text, shortened if it is long.
+func clip(s string) string {
+	if len(s) > 60 {
+		return fmt.Sprintf("%q... (%d bytes)", s[:60], len(s))
+	}
+	return fmt.Sprintf("%q", s)
 }
 
 // sameTime reports whether two times are the same moment, both in UTC.

@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -117,9 +116,9 @@ func hostileSurvives(t *trial) {
 
 func mebibyteSurvives(t *trial) {
 	r := t.record("large")
-	r.Payload = text(strings.Repeat("p", 1<<20))
+	r.Payload = mebibytes()[0]
 	t.create(r)
-	r.Checkpoint = text(strings.Repeat("c", 1<<20))
+	r.Checkpoint = mebibytes()[1]
 	t.update(r, 0)
 	t.create(t.record("small"))
 	t.reopen()

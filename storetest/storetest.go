@@ -45,7 +45,7 @@ func Run(t *testing.T, s Subject) {
 		t.Fatal("storetest: Subject.New is nil")
 	}
 	for _, c := range checks {
-		t.Run(c.name(), func(t *testing.T) { c.run(t, s) })
+		t.Run(c.name(), func(t *testing.T) { c.run(t, s, testing.Short()) })
 	}
 }
 

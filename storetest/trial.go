@@ -18,6 +18,7 @@ import (
 type trial struct {
 	tb      testing.TB
 	subject Subject
+	short   bool
 	store   *watched
 	calls   calls
 	began   time.Time // the store's time at the start, in whole milliseconds
@@ -31,8 +32,8 @@ type trial struct {
 // would repeat the failure as well.
 const maxFailures = 5
 
-// run runs the check as the test tb.
-func (c check) run(tb testing.TB, s Subject) {
+// run runs the check as the test tb; short as rounds has it.
+func (c check) run(tb testing.TB, s Subject, short bool) {
 	tb.Helper()
 	if reason := s.missing(c.needs); reason != "" {
 		tb.Skip(reason)
@@ -44,7 +45,7 @@ func (c check) run(tb testing.TB, s Subject) {
 	if s.Timeout == 0 {
 		s.Timeout = time.Minute
 	}
-	t := &trial{tb: tb, subject: s}
+	t := &trial{tb: tb, subject: s, short: short}
 	t.await(func() { t.perform(c) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +71,7 @@ func (t *trial) await(f func()) {
 	case <-timeout.C:
 		stacks := make([]byte, 64<<10)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		t.errorf("the check did not end in %v; calls that have not returned: %s\n\n%s", t.subject.Timeout, t.calls.running(), stacks)
+		t.errorf("the check did not end in %v; calls that have not returned: %s\n\n%s", t.subject.Timeout, t.calls.names(), stacks)
 	}
 }
 
@@ -132,11 +133,11 @@ func (t *trial) advance(d time.Duration) {
 	}
 }
 
-// rounds returns how often a check repeats something: n times, or a few with
-// -short.
+// rounds returns how often a check repeats something: n times, or a few if it
+// is to be short.
 func (t *trial) rounds(n int) int {
-	if testing.Short() {
-		return max(n/10, 2)
+	if t.short {
+		return max(n/5, 4)
 	}
 	return n
 }
@@ -253,12 +254,4 @@ func quoteError(err error) string {
 		return "no error"
 	}
 	return fmt.Sprintf("error %q", err)
-}
-
-// clip quotes a text, shortened if it is long.
-func clip(s string) string {
-	if len(s) > 60 {
-		return fmt.Sprintf("%q...(%d bytes)", s[:60], len(s))
-	}
-	return fmt.Sprintf("%q", s)
 }

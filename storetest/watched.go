@@ -27,17 +27,17 @@ func watch(t *trial, store durabletasks.TaskStore) *watched {
 }
 
 func (w *watched) Create(ctx context.Context, r durabletasks.Record) error {
-	defer w.call("Create of task %s", clip(r.ID))()
+	defer w.call("Create of task %v", quoted(r.ID))()
 	return w.TaskStore.Create(ctx, r)
 }
 
 func (w *watched) Get(ctx context.Context, id string) (durabletasks.Record, error) {
-	defer w.call("Get of task %s", clip(id))()
+	defer w.call("Get of task %v", quoted(id))()
 	return w.TaskStore.Get(ctx, id)
 }
 
 func (w *watched) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
-	defer w.call("Update of task %s from version %d", clip(next.ID), expected)()
+	defer w.call("Update of task %v from version %d", quoted(next.ID), expected)()
 	return w.TaskStore.Update(ctx, next, expected)
 }
 
@@ -73,7 +73,13 @@ func (w *watched) call(format string, args ...any) func() {
 type calls struct {
 	mu   sync.Mutex
 	next int
-	open map[int]string
+	open map[int]running
+}
+
+// running is a call in words, which are needed only if it hangs.
+type running struct {
+	format string
+	args   []any
 }
 
 // begin notes a call until the function that it returns is called.
@@ -81,11 +87,11 @@ func (c *calls) begin(format string, args ...any) (ended func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open == nil {
-		c.open = make(map[int]string)
+		c.open = make(map[int]running)
 	}
 	n := c.next
 	c.next++
-	c.open[n] = fmt.Sprintf(format, args...)
+	c.open[n] = running{format, args}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -93,8 +99,8 @@ func (c *calls) begin(format string, args ...any) (ended func()) {
 	}
 }
 
-// running names the calls that have not ended, in the order of their begin.
-func (c *calls) running() string {
+// names lists the calls that have not ended, in the order of their begin.
+func (c *calls) names() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.open) == 0 {
@@ -107,7 +113,7 @@ func (c *calls) running() string {
 	slices.Sort(order)
 	var names []string
 	for _, n := range order {
-		names = append(names, c.open[n])
+		names = append(names, fmt.Sprintf(c.open[n].format, c.open[n].args...))
 	}
 	return strings.Join(names, "; ")
 }

@@ -3,7 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"strings"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/mcp-durable-tasks/durabletasks"
@@ -48,7 +48,7 @@ func (t *trial) stamped(id string, n int64) durabletasks.Record {
 	r.Version = n
 	r.StatusMessage = fmt.Sprint(n)
 	r.UsedInputKeys = []string{fmt.Sprint(n)}
-	r.Checkpoint = text(fmt.Sprint(n) + strings.Repeat("-", 32<<10))
+	r.Checkpoint = bulk()[n%3]
 	switch n % 3 {
 	case 0:
 		r.InputResponses = map[string]wire.JSON{"last": text(fmt.Sprint(n))}
@@ -69,20 +69,10 @@ func (t *trial) unstamped(r durabletasks.Record) string {
 }
 
 func readersSeeWhole(t *trial) {
-	const readers = 3
-	updates := int64(t.rounds(100))
 	t.create(t.stamped("task", 0))
-	var done atomic.Bool
-	t.parallel(readers+1, func(i int) {
-		if i == 0 {
-			defer done.Store(true)
-			for version := range updates {
-				t.update(t.stamped("task", version+1), version)
-			}
-			return
-		}
-		last := int64(0)
-		for !done.Load() {
+	t.updateUnderReaders("task", func() {
+		last := int64(-1)
+		for range 5 {
 			r, err := t.store.Get(context.Background(), "task")
 			if err != nil {
 				t.fatalf("Get beside an Update: %v", err)
@@ -96,7 +86,33 @@ func readersSeeWhole(t *trial) {
 			last = r.Version
 		}
 	})
-	if d := t.unstamped(t.get("task")); d != "" {
-		t.fatalf("after %d updates: %s", updates, d)
-	}
+}
+
+// updateUnderReaders updates a stamped task from version 0 on while some
+// goroutines read. Between two updates it waits until something has been read,
+// so that a fast store is not done before anybody looks.
+func (t *trial) updateUnderReaders(id string, read func()) {
+	const updates, readers = 60, 3
+	var reads, reading atomic.Int64
+	reading.Store(readers)
+	var done atomic.Bool
+	t.parallel(1+readers, func(i int) {
+		if i > 0 {
+			defer reading.Add(-1)
+			for !done.Load() {
+				read()
+				reads.Add(1)
+				runtime.Gosched() // to the writer
+			}
+			return
+		}
+		defer done.Store(true)
+		for version := range int64(updates) {
+			t.update(t.stamped(id, version+1), version)
+			for before := reads.Load(); reads.Load() == before && reading.Load() > 0; {
+				runtime.Gosched()
+			}
+		}
+	})
+	t.stored(t.stamped(id, updates), "after it was updated beside readers")
 }

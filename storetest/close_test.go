@@ -1,0 +1,143 @@
+package storetest_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+var closeDefects = []defect{
+	{
+		name: "a closed store still reads",
+		plant: func(p *planted) {
+			p.get = func(c ctx, id string) (record, error) {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if err := c.Err(); err != nil {
+					return record{}, err
+				}
+				r, err := p.find(id)
+				return p.out(r), err
+			}
+		},
+		fails: []string{"S12/every-call-reports-closed", "S12/close-of-an-unused-store"},
+		also:  []string{"S12/close-while-calls-run"},
+	},
+	{
+		name: "a closed store still sweeps",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				n, err := p.doSweep(c, now)
+				if errors.Is(err, durabletasks.ErrClosed) {
+					err = nil
+				}
+				return n, err
+			}
+		},
+		fails: []string{"S12/every-call-reports-closed", "S12/close-of-an-unused-store", "S12/close-while-calls-run"},
+	},
+	{
+		name: "a closed store looks at the id first",
+		plant: func(p *planted) {
+			p.create = func(c ctx, r record) error {
+				p.mu.Lock()
+				_, taken := p.records[r.ID]
+				p.mu.Unlock()
+				if taken && c.Err() == nil {
+					return durabletasks.ErrExists
+				}
+				return p.doCreate(c, r)
+			}
+		},
+		fails: []string{"S12/every-call-reports-closed"},
+		also:  []string{"S12/close-while-calls-run"},
+	},
+	{
+		name: "a second close is an error",
+		plant: func(p *planted) {
+			p.close = func() error {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if p.closed {
+					return durabletasks.ErrClosed
+				}
+				p.closed = true
+				return nil
+			}
+		},
+		fails: []string{"S12/close-is-idempotent", "S12/close-while-calls-run"},
+		also:  []string{"S11/what-was-acknowledged-during-close-survives"},
+	},
+	{
+		name: "close of an unused store panics",
+		plant: func(p *planted) {
+			p.close = func() error {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if len(p.records) == 0 {
+					var unopened *planted
+					unopened.closed = true
+				}
+				p.closed = true
+				return nil
+			}
+		},
+		fails: []string{"S12/close-of-an-unused-store"},
+		also:  everything, // many end with an empty store
+	},
+	{
+		name: "a call that meets a close reports what broke",
+		plant: func(p *planted) {
+			var closing atomic.Bool
+			p.close = func() error {
+				closing.Store(true)
+				time.Sleep(time.Millisecond)
+				err := p.doClose()
+				closing.Store(false)
+				return err
+			}
+			p.create = func(c ctx, r record) error {
+				if closing.Load() {
+					return errors.New("write to closed file")
+				}
+				return p.doCreate(c, r)
+			}
+		},
+		fails: []string{"S12/close-while-calls-run"},
+		also:  []string{"S11/what-was-acknowledged-during-close-survives"},
+	},
+	{
+		name: "a second close waits for the first for ever",
+		plant: func(p *planted) {
+			var closing atomic.Bool
+			closed := make(chan struct{}) // nobody closes it
+			p.close = func() error {
+				if !closing.CompareAndSwap(false, true) {
+					<-closed
+				}
+				return p.doClose()
+			}
+		},
+		hangs: true,
+		fails: []string{"S12/close-is-idempotent", "S12/close-while-calls-run"},
+		also:  []string{"S11/what-was-acknowledged-during-close-survives"},
+	},
+	{
+		name: "stores share what close closes",
+		plant: func() func(*planted) {
+			var all []*planted
+			return func(p *planted) {
+				all = append(all, p)
+				p.close = func() error {
+					for _, other := range all {
+						other.doClose()
+					}
+					return nil
+				}
+			}
+		}(),
+		fails: []string{"S12/stores-close-alone"},
+	},
+}

@@ -1,0 +1,95 @@
+package storetest_test
+
+import (
+	"errors"
+	"maps"
+	"sync"
+	"time"
+)
+
+var concurrencyDefects = []defect{
+	{
+		name: "reads of two tasks meet",
+		plant: func(p *planted) {
+			reading := make(map[string]int)
+			p.get = func(c ctx, id string) (record, error) {
+				p.mu.Lock()
+				reading[id]++
+				others := len(reading) > 1
+				p.mu.Unlock()
+				betweenLookAndWrite()
+				r, err := p.doGet(c, id)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if reading[id]--; reading[id] == 0 {
+					delete(reading, id)
+				}
+				if others {
+					err = errors.New("statement is in use")
+				}
+				return r, err
+			}
+		},
+		fails: []string{"S14/tasks-do-not-mix", "S14/every-method-at-once"},
+	},
+	{
+		name: "records are handed out by a buffer that all share",
+		plant: func(p *planted) {
+			var buffer record
+			p.get = func(c ctx, id string) (record, error) {
+				r, err := p.doGet(c, id)
+				p.mu.Lock()
+				buffer = r
+				p.mu.Unlock()
+				betweenLookAndWrite()
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return buffer, err
+			}
+		},
+		fails: []string{"S14/tasks-do-not-mix"},
+		also:  append([]string{"S06/*", "S12/*"}, everyRace...),
+	},
+	{
+		name: "a store in use is busy",
+		plant: func(p *planted) {
+			var using sync.Mutex
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				if !using.TryLock() {
+					return 0, errors.New("database is locked")
+				}
+				defer using.Unlock()
+				betweenLookAndWrite()
+				return p.doSweep(c, now)
+			}
+		},
+		fails: []string{"S14/every-method-at-once"},
+		also:  []string{"S10/concurrent-sweeps-count-once"},
+	},
+	{
+		name: "an update is lost to an update of another task",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				p.mu.Lock()
+				all := maps.Clone(p.records)
+				err := p.usable(c)
+				if err == nil {
+					err = p.accept(next, expected)
+				}
+				p.mu.Unlock()
+				if err != nil {
+					return record{}, err
+				}
+				betweenLookAndWrite()
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				next.Version = expected + 1
+				all[next.ID] = p.in(next)
+				p.records = all
+				return p.out(next), nil
+			}
+		},
+		fails: []string{"S14/tasks-do-not-mix"},
+		also:  append([]string{"S12/*", "S11/what-was-acknowledged-during-close-survives"}, everyRace...),
+	},
+}

@@ -1,0 +1,99 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+var contextDefects = []defect{
+	{
+		name: "create does not look at its context",
+		plant: func(p *planted) {
+			p.create = func(_ ctx, r record) error { return p.doCreate(context.Background(), r) }
+		},
+		fails: []string{"S13/done-context-stops-create"},
+		also:  []string{"S11/refused-calls-leave-nothing"},
+	},
+	{
+		name: "get does not look at its context",
+		plant: func(p *planted) {
+			p.get = func(_ ctx, id string) (record, error) { return p.doGet(context.Background(), id) }
+		},
+		fails: []string{"S13/done-context-stops-get"},
+	},
+	{
+		name: "update does not look at its context",
+		plant: func(p *planted) {
+			p.update = func(_ ctx, next record, expected int64) (record, error) {
+				return p.doUpdate(context.Background(), next, expected)
+			}
+		},
+		fails: []string{"S13/done-context-stops-update"},
+		also:  []string{"S11/refused-calls-leave-nothing"},
+	},
+	{
+		name: "sweep does not look at its context",
+		plant: func(p *planted) {
+			p.sweep = func(_ ctx, now time.Time) (int, error) { return p.doSweep(context.Background(), now) }
+		},
+		fails: []string{"S13/done-context-stops-sweep"},
+	},
+	{
+		name: "create looks at its context last",
+		plant: func(p *planted) {
+			p.create = func(c ctx, r record) error {
+				return errors.Join(p.doCreate(context.Background(), r), c.Err())
+			}
+		},
+		fails: []string{"S13/done-context-stops-create"},
+		also:  []string{"S13/cancelled-meanwhile-is-all-or-nothing", "S11/refused-calls-leave-nothing"},
+	},
+	{
+		name: "update reports a context that ended after the commit",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				r, err := p.doUpdate(c, next, expected)
+				betweenLookAndWrite()
+				if err == nil {
+					err = c.Err()
+				}
+				return r, err
+			}
+		},
+		fails: []string{"S13/cancelled-meanwhile-is-all-or-nothing"},
+	},
+	{
+		name: "the context's cause is reported",
+		plant: func(p *planted) {
+			p.get = func(c ctx, id string) (record, error) {
+				if c.Err() != nil {
+					return record{}, context.Cause(c)
+				}
+				return p.doGet(c, id)
+			}
+		},
+		fails: []string{"S13/done-context-stops-get"},
+	},
+	{
+		name: "a commit is undone when its context ends",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				p.mu.Lock()
+				old := p.records[next.ID]
+				p.mu.Unlock()
+				r, err := p.doUpdate(c, next, expected)
+				if err == nil {
+					context.AfterFunc(c, func() {
+						p.mu.Lock()
+						defer p.mu.Unlock()
+						p.records[next.ID] = old
+					})
+				}
+				return r, err
+			}
+		},
+		fails: []string{"S13/cancelled-after-return-undoes-nothing"},
+		also:  []string{"S13/cancelled-meanwhile-is-all-or-nothing"},
+	},
+}

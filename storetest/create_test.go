@@ -1,0 +1,265 @@
+package storetest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+var createDefects = []defect{
+	{
+		name: "a created record is visible from the second read on",
+		plant: func(p *planted) {
+			seen := make(map[string]bool)
+			p.get = func(c ctx, id string) (record, error) {
+				r, err := p.doGet(c, id)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if err == nil && !seen[id] {
+					seen[id] = true
+					return record{}, durabletasks.ErrNotFound
+				}
+				return r, err
+			}
+		},
+		fails: []string{"S01/created-record-is-visible"},
+		also:  everything,
+	},
+	{
+		name: "the first read after an update is one version behind",
+		plant: func(p *planted) {
+			behind := make(map[string]record)
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				old, _ := p.doGet(c, next.ID)
+				r, err := p.doUpdate(c, next, expected)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if err == nil {
+					behind[next.ID] = old
+				}
+				return r, err
+			}
+			p.get = func(c ctx, id string) (record, error) {
+				r, err := p.doGet(c, id)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if old, ok := behind[id]; ok && err == nil {
+					r = old
+				}
+				delete(behind, id)
+				return r, err
+			}
+		},
+		fails: []string{"S01/updated-record-is-visible"},
+		also:  everything,
+	},
+	{
+		name: "JSON null is taken for absent",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				return eachJSON(r, func(j wire.JSON) wire.JSON {
+					if j.Kind() == wire.Null {
+						return wire.JSON{}
+					}
+					return j
+				})
+			}
+		},
+		fails: []string{"S01/absent-fields-stay-absent", "S01/json-is-kept-to-the-byte"},
+		also:  []string{"S11/hostile-strings-and-json-survive"},
+	},
+	{
+		name: "no hint is kept as a hint of zero",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r.PollInterval = max(r.PollInterval, 0)
+				return r.Clone()
+			}
+		},
+		fails: []string{"S01/absent-fields-stay-absent", "S01/durations-are-kept"},
+	},
+	{
+		name: "durations are 32 bits of milliseconds",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				if r.PollInterval > 0 {
+					r.PollInterval = time.Duration(int32(r.PollInterval.Milliseconds())) * time.Millisecond
+				}
+				return r.Clone()
+			}
+		},
+		fails: []string{"S01/durations-are-kept"},
+	},
+	{
+		name: "durations are whole seconds",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				if r.PollInterval > 0 {
+					r.PollInterval = r.PollInterval.Truncate(time.Second)
+				}
+				return r.Clone()
+			}
+		},
+		fails: []string{"S01/durations-are-kept", "S01/every-field-is-kept"},
+		also:  everything,
+	},
+	{
+		name: "JSON goes through Go values",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				return eachJSON(r, func(j wire.JSON) wire.JSON {
+					var v any
+					if json.Unmarshal([]byte(j.String()), &v) != nil {
+						return j
+					}
+					return remarshal(j, v)
+				})
+			}
+		},
+		fails: []string{"S01/json-is-kept-to-the-byte"},
+		also:  everything, // members are sorted
+	},
+	{
+		name: "JSON is escaped for HTML",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				return eachJSON(r, func(j wire.JSON) wire.JSON { return remarshal(j, json.RawMessage(j.String())) })
+			}
+		},
+		fails: []string{"S01/json-is-kept-to-the-byte"},
+		also:  []string{"S11/hostile-strings-and-json-survive"},
+	},
+	{
+		name: "payloads have 64 KiB",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				return eachJSON(r, func(j wire.JSON) wire.JSON {
+					if j.Len() > 64<<10 {
+						return wire.MustParse(`"..."`)
+					}
+					return j
+				})
+			}
+		},
+		fails: []string{"S01/one-mebibyte-is-kept"},
+		also:  []string{"S11/one-mebibyte-survives"},
+	},
+	{
+		name: "times come back in the local zone",
+		plant: func(p *planted) {
+			p.out = func(r record) record {
+				r.CreatedAt = r.CreatedAt.In(time.FixedZone("CET", 3600))
+				return r.Clone()
+			}
+		},
+		fails: []string{"S01/created-record-is-visible", "S01/updated-record-is-visible", "S01/every-field-is-kept"},
+		also:  everything,
+	},
+
+	{
+		name: "create overwrites",
+		plant: func(p *planted) {
+			p.admit = func(record) error { return nil }
+		},
+		fails: []string{"S02/taken-id-is-refused", "S02/one-of-many-creators-wins"},
+		also:  []string{"S11/refused-calls-leave-nothing", "S11/reopened-store-goes-on"},
+	},
+	{
+		name: "create overwrites and says that it did not",
+		plant: func(p *planted) {
+			p.admit = func(r record) error {
+				err := p.doAdmit(r)
+				p.records[r.ID] = p.in(r)
+				return err
+			}
+		},
+		fails: []string{"S02/taken-id-is-refused"},
+		also:  []string{"S02/*", "S11/refused-calls-leave-nothing", "S11/reopened-store-goes-on"},
+	},
+	{
+		name: "create overwrites what has ended",
+		plant: func(p *planted) {
+			p.admit = func(r record) error {
+				if p.records[r.ID].Status.Terminal() {
+					return nil
+				}
+				return p.doAdmit(r)
+			}
+		},
+		fails: []string{"S02/taken-id-is-refused"},
+		also:  []string{"S02/one-of-many-creators-wins", "S12/every-call-reports-closed"},
+	},
+	{
+		name: "create over an expired record is accepted and does nothing",
+		plant: func(p *planted) {
+			p.create = func(c ctx, r record) error {
+				err := p.doCreate(c, r)
+				if _, gone := p.doGet(c, r.ID); errors.Is(err, durabletasks.ErrExists) && gone != nil {
+					return nil
+				}
+				return err
+			}
+		},
+		fails: []string{"S02/expired-id-is-refused-or-free"},
+	},
+	{
+		name: "create looks first and writes later",
+		plant: func(p *planted) {
+			p.create = func(c ctx, r record) error {
+				p.mu.Lock()
+				_, taken := p.records[r.ID]
+				err := p.usable(c)
+				p.mu.Unlock()
+				if err != nil {
+					return err
+				}
+				if taken {
+					return durabletasks.ErrExists
+				}
+				betweenLookAndWrite()
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if err := p.usable(context.Background()); err != nil {
+					return err
+				}
+				r.Version = 0
+				p.records[r.ID] = p.in(r)
+				return nil
+			}
+		},
+		fails: []string{"S02/one-of-many-creators-wins"},
+	},
+}
+
+// eachJSON returns r with f applied to every JSON value that it has.
+func eachJSON(r record, f func(wire.JSON) wire.JSON) record {
+	r = r.Clone()
+	for _, j := range []*wire.JSON{&r.Result, &r.Error, &r.Payload, &r.Checkpoint} {
+		if !j.IsZero() {
+			*j = f(*j)
+		}
+	}
+	for _, m := range []map[string]wire.JSON{r.InputRequests, r.InputResponses} {
+		for key, j := range m {
+			m[key] = f(j)
+		}
+	}
+	return r
+}
+
+// remarshal returns the value as encoding/json encodes v.
+func remarshal(j wire.JSON, v any) wire.JSON {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return j
+	}
+	out, err := wire.ParseJSON(b)
+	if err != nil {
+		return j
+	}
+	return out
+}

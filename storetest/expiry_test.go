@@ -1,0 +1,253 @@
+package storetest_test
+
+import (
+	"maps"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+// deadline makes the store take the expiry of a record from a table of its
+// own, which set changes with each write. A zero time is none.
+func deadline(p *planted, set func(old time.Time, known bool, r record) time.Time) {
+	at := make(map[string]time.Time)
+	in := p.in
+	p.in = func(r record) record {
+		old, known := at[r.ID]
+		at[r.ID] = set(old, known && r.Version > 0, r)
+		return in(r)
+	}
+	p.expired = func(r record, now time.Time) bool {
+		when, ok := at[r.ID]
+		if !ok { // it is from before a reopen
+			return r.Expired(now)
+		}
+		return !when.IsZero() && !now.Before(when)
+	}
+}
+
+// right returns the moment at which a record expires, or zero.
+func right(r record) time.Time {
+	at, ok := r.ExpiresAt()
+	if !ok {
+		return time.Time{}
+	}
+	return at
+}
+
+var expiryDefects = []defect{
+	{
+		name: "the moment itself has not expired",
+		plant: func(p *planted) {
+			p.expired = func(r record, now time.Time) bool { return r.Expired(now.Add(-time.Millisecond)) }
+		},
+		fails: []string{"S09/expiry-includes-its-moment", "S09/ttl-counts-from-created-at", "S10/time-given-decides"},
+		also: []string{
+			"S02/expired-id-is-refused-or-free", "S03/*", "S04/reads-of-expired-remove-nothing", "S09/*", "S10/*",
+			"S11/swept-records-stay-away", "S11/reopened-store-goes-on", "S05/recreated-task-starts-at-zero",
+			"S13/done-context-stops-sweep", "S14/every-method-at-once", "Scanner/*",
+		},
+	},
+	{
+		name: "a record expires a little early",
+		plant: func(p *planted) {
+			p.expired = func(r record, now time.Time) bool { return r.Expired(now.Add(time.Millisecond)) }
+		},
+		fails: []string{"S09/expiry-includes-its-moment", "S10/time-given-decides"},
+		also:  []string{"S09/*", "S10/*"},
+	},
+	{
+		name: "ttl counts from the create",
+		plant: func(p *planted) {
+			deadline(p, func(old time.Time, known bool, r record) time.Time {
+				if !known {
+					r.CreatedAt = p.now()
+				} else {
+					r.CreatedAt = r.CreatedAt.Add(0)
+				}
+				return right(r)
+			})
+		},
+		fails: []string{"S09/ttl-counts-from-created-at"},
+	},
+	{
+		name: "ttl counts from the last update",
+		plant: func(p *planted) {
+			deadline(p, func(_ time.Time, _ bool, r record) time.Time {
+				r.CreatedAt = r.LastUpdatedAt
+				return right(r)
+			})
+		},
+		fails: []string{"S09/updates-do-not-postpone-expiry"},
+		also:  []string{"S09/*", "S10/swept-ids-are-free"},
+	},
+	{
+		name: "ttl counts from the write",
+		plant: func(p *planted) {
+			deadline(p, func(_ time.Time, _ bool, r record) time.Time {
+				r.CreatedAt = p.now()
+				return right(r)
+			})
+		},
+		fails: []string{"S09/updates-do-not-postpone-expiry", "S09/ttl-counts-from-created-at", "S09/ttl-made-longer", "S09/ttl-made-shorter-than-the-task-is-old"},
+		also:  []string{"S09/*"},
+	},
+	{
+		name: "a changed ttl counts from the change",
+		plant: func(p *planted) {
+			deadline(p, func(old time.Time, known bool, r record) time.Time {
+				if known && r.TTL != p.records[r.ID].TTL {
+					r.CreatedAt = p.now()
+				}
+				return right(r)
+			})
+		},
+		fails: []string{"S09/ttl-made-longer", "S09/ttl-made-shorter", "S09/ttl-given-later"},
+		also:  []string{"S09/*"},
+	},
+	{
+		name: "the first ttl holds",
+		plant: func(p *planted) {
+			deadline(p, func(old time.Time, known bool, r record) time.Time {
+				if known {
+					return old
+				}
+				return right(r)
+			})
+		},
+		fails: []string{
+			"S09/ttl-made-longer", "S09/ttl-made-shorter", "S09/ttl-made-shorter-than-the-task-is-old", "S09/ttl-taken-away",
+			"S09/ttl-given-later", "S10/changed-ttl-counts",
+		},
+		also: []string{"S11/reopened-store-goes-on", "S09/expiry-holds-across-a-reopen"},
+	},
+	{
+		name: "a ttl only grows",
+		plant: func(p *planted) {
+			deadline(p, func(old time.Time, known bool, r record) time.Time {
+				if at := right(r); !known || old.IsZero() || at.IsZero() || at.After(old) {
+					return at
+				}
+				return old
+			})
+		},
+		fails: []string{"S09/ttl-made-shorter"},
+		also:  []string{"S09/*", "S10/changed-ttl-counts"},
+	},
+	{
+		name: "a deadline cannot be taken away",
+		plant: func(p *planted) {
+			deadline(p, func(old time.Time, known bool, r record) time.Time {
+				if at := right(r); !known || !at.IsZero() {
+					return at
+				}
+				return old
+			})
+		},
+		fails: []string{"S09/ttl-taken-away"},
+		also:  []string{"S10/changed-ttl-counts"},
+	},
+	{
+		name: "a deadline cannot be given later",
+		plant: func(p *planted) {
+			deadline(p, func(old time.Time, known bool, r record) time.Time {
+				if known && old.IsZero() {
+					return old
+				}
+				return right(r)
+			})
+		},
+		fails: []string{"S09/ttl-given-later"},
+		also:  []string{"S09/ttl-made-shorter-than-the-task-is-old", "S10/changed-ttl-counts"},
+	},
+	{
+		name: "no limit is ten years",
+		plant: func(p *planted) {
+			p.expired = func(r record, now time.Time) bool {
+				if r.TTL < 0 {
+					r.TTL = 10 * 365 * 24 * time.Hour
+				}
+				return r.Expired(now)
+			}
+		},
+		fails: []string{"S09/no-limit-never-expires", "S10/no-limit-is-never-swept"},
+	},
+	{
+		name: "deadlines are nanoseconds",
+		plant: func(p *planted) {
+			p.expired = func(r record, now time.Time) bool {
+				return r.TTL >= 0 && r.CreatedAt.UnixNano()+int64(r.TTL) <= now.UnixNano()
+			}
+		},
+		fails: []string{"S09/longest-ttl-has-not-expired"},
+		also:  []string{"S01/durations-are-kept"},
+	},
+	{
+		name: "an input round does not expire",
+		plant: func(p *planted) {
+			get := p.get
+			p.get = func(c ctx, id string) (record, error) {
+				p.mu.Lock()
+				r, ok := p.records[id]
+				usable := p.usable(c)
+				p.mu.Unlock()
+				if ok && usable == nil && r.Status == durabletasks.StatusInputRequired {
+					return r.Clone(), nil
+				}
+				return get(c, id)
+			}
+		},
+		fails: []string{"S09/every-status-expires"},
+	},
+	{
+		name: "a record expires when it is swept",
+		plant: func(p *planted) {
+			p.get = func(c ctx, id string) (record, error) {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if err := p.usable(c); err != nil {
+					return record{}, err
+				}
+				r, ok := p.records[id]
+				if !ok {
+					return record{}, durabletasks.ErrNotFound
+				}
+				return p.out(r), nil
+			}
+		},
+		fails: []string{"S09/expiry-includes-its-moment", "S09/ttl-counts-from-created-at", "S03/expired-is-not-found"},
+		also:  []string{"S09/*", "S02/expired-id-is-refused-or-free", "S04/reads-of-expired-remove-nothing"},
+	},
+	{
+		name: "a reopen makes records young again",
+		plant: func(p *planted) {
+			opened := p.now()
+			before := maps.Clone(p.records)
+			p.expired = func(r record, now time.Time) bool {
+				if _, ok := before[r.ID]; ok {
+					r.CreatedAt = opened
+				}
+				return r.Expired(now)
+			}
+		},
+		fails: []string{"S09/expiry-holds-across-a-reopen"},
+	},
+	{
+		name: "a reopen finds the first ttl",
+		plant: func(p *planted) {
+			first := make(map[string]time.Duration)
+			p.in = func(r record) record {
+				if r.Version == 0 {
+					first[r.ID] = r.TTL
+				}
+				return r.Clone()
+			}
+			p.saved = func(r record) (record, bool) {
+				r.TTL = first[r.ID]
+				return r, true
+			}
+		},
+		fails: []string{"S09/expiry-holds-across-a-reopen"},
+		also:  []string{"S11/*"},
+	},
+}

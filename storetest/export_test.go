@@ -1,0 +1,59 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+// Outcome is how one check ended.
+type Outcome struct {
+	Failure string // what it reported; "" if it did not fail
+	Skip    string // why it was skipped; "" if it was not
+}
+
+// Outcomes runs every check whose name is accepted, as Run does with -short,
+// and returns how each ended.
+func Outcomes(tb testing.TB, s Subject, accept func(name string) bool) map[string]Outcome {
+	outcomes := make(map[string]Outcome)
+	for _, c := range checks {
+		if accept(c.name()) {
+			r := &recorder{TB: tb}
+			c.run(r, s, true)
+			outcomes[c.name()] = r.Outcome
+		}
+	}
+	return outcomes
+}
+
+// recorder is a test whose failing is no failure.
+type recorder struct {
+	testing.TB
+	Outcome
+}
+
+func (r *recorder) Errorf(format string, args ...any) { r.Failure += fmt.Sprintf(format, args...) }
+func (r *recorder) Skip(args ...any)                  { r.Outcome.Skip += fmt.Sprint(args...) }
+
+// CheckNames returns the name of every check, in the order of Run.
+func CheckNames() []string {
+	var names []string
+	for _, c := range checks {
+		names = append(names, c.name())
+	}
+	return names
+}
+
+// Clauses returns the sentences of the contract by number.
+func Clauses() map[string]string { return clauses }
+
+// Diff compares two records as the checks do.
+var Diff = diff
+
+// FullRecord returns the record in which checks look for lost fields.
+func FullRecord() durabletasks.Record {
+	t := &trial{began: time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)}
+	return t.full("task", 1)
+}

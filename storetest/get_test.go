@@ -1,0 +1,187 @@
+package storetest_test
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+var getDefects = []defect{
+	{
+		name: "an unknown task is an empty record",
+		plant: func(p *planted) {
+			p.get = func(c ctx, id string) (record, error) {
+				r, err := p.doGet(c, id)
+				if errors.Is(err, durabletasks.ErrNotFound) {
+					err = nil
+				}
+				return r, err
+			}
+		},
+		fails: []string{"S03/unknown-id-is-not-found", "S03/expired-is-not-found", "S03/swept-is-not-found", "S03/update-never-creates"},
+		also:  everything,
+	},
+	{
+		name: "ids are searched without regard to case",
+		plant: func(p *planted) {
+			p.get = func(c ctx, id string) (record, error) {
+				r, err := p.doGet(c, id)
+				if errors.Is(err, durabletasks.ErrNotFound) {
+					p.mu.Lock()
+					defer p.mu.Unlock()
+					for other, r := range p.records {
+						if strings.EqualFold(other, id) && !p.expired(r, p.now()) {
+							return p.out(r), nil
+						}
+					}
+				}
+				return r, err
+			}
+		},
+		fails: []string{"S03/unknown-id-is-not-found"},
+	},
+	{
+		name: "update creates",
+		plant: func(p *planted) {
+			p.accept = func(next record, expected int64) error {
+				if _, ok := p.records[next.ID]; !ok {
+					return nil
+				}
+				return p.doAccept(next, expected)
+			}
+			p.raise = func(next record, expected int64) int64 {
+				if _, ok := p.records[next.ID]; !ok {
+					return 0
+				}
+				return expected + 1
+			}
+		},
+		fails: []string{"S03/update-never-creates", "S03/swept-is-not-found"},
+		also:  []string{"S10/expired-are-counted-and-removed", "S11/*", "S13/done-context-stops-create", "S13/cancelled-meanwhile-is-all-or-nothing"},
+	},
+	{
+		name: "update of an unknown task is a conflict",
+		plant: func(p *planted) {
+			p.accept = func(next record, expected int64) error {
+				err := p.doAccept(next, expected)
+				if errors.Is(err, durabletasks.ErrNotFound) {
+					err = &durabletasks.ConflictError{Expected: expected}
+				}
+				return err
+			}
+		},
+		fails: []string{"S03/update-never-creates", "S03/expired-is-not-found", "S03/swept-is-not-found"},
+		also:  []string{"S02/*", "S10/expired-are-counted-and-removed", "S11/*", "S13/*"},
+	},
+	{
+		name: "update revives what has expired",
+		plant: func(p *planted) {
+			p.accept = func(next record, expected int64) error {
+				if old, ok := p.records[next.ID]; ok && old.Version == expected {
+					return nil
+				}
+				return p.doAccept(next, expected)
+			}
+		},
+		fails: []string{"S03/expired-is-not-found"},
+		also:  []string{"S02/expired-id-is-refused-or-free"},
+	},
+	{
+		name: "update looks at the version before the expiry",
+		plant: func(p *planted) {
+			p.accept = func(next record, expected int64) error {
+				if old, ok := p.records[next.ID]; ok && old.Version != expected {
+					return &durabletasks.ConflictError{Expected: expected, Actual: old.Version}
+				}
+				return p.doAccept(next, expected)
+			}
+		},
+		fails: []string{"S03/expired-is-not-found"},
+	},
+	{
+		name: "update finds what was swept",
+		plant: func(p *planted) {
+			swept := make(map[string]record)
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				for id, r := range p.records {
+					if p.expired(r, now) {
+						swept[id] = r
+					}
+				}
+				p.mu.Unlock()
+				return p.doSweep(c, now)
+			}
+			p.accept = func(next record, expected int64) error {
+				if _, ok := swept[next.ID]; ok {
+					return nil
+				}
+				return p.doAccept(next, expected)
+			}
+		},
+		fails: []string{"S03/swept-is-not-found"},
+		also:  []string{"S10/expired-are-counted-and-removed"},
+	},
+
+	{
+		name: "a read of an unknown id takes the id",
+		plant: func(p *planted) {
+			taken := make(map[string]bool)
+			p.get = func(c ctx, id string) (record, error) {
+				r, err := p.doGet(c, id)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				taken[id] = taken[id] || errors.Is(err, durabletasks.ErrNotFound)
+				return r, err
+			}
+			p.admit = func(r record) error {
+				if taken[r.ID] {
+					return durabletasks.ErrExists
+				}
+				return p.doAdmit(r)
+			}
+		},
+		fails: []string{"S04/reads-change-nothing"},
+		also:  []string{"S03/update-never-creates", "S11/swept-records-stay-away", "S13/done-context-stops-create", "S13/cancelled-meanwhile-is-all-or-nothing", "S14/every-method-at-once"},
+	},
+	{
+		name: "a second read of a version marks the record",
+		plant: func(p *planted) {
+			reads := make(map[string]int64)
+			p.get = func(c ctx, id string) (record, error) {
+				r, err := p.doGet(c, id)
+				if err != nil {
+					return r, err
+				}
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if reads[id]++; reads[id] == 3 {
+					stored := p.records[id]
+					stored.LastUpdatedAt = stored.LastUpdatedAt.Add(time.Millisecond)
+					p.records[id] = stored
+					return p.out(stored), nil
+				}
+				return r, err
+			}
+		},
+		fails: []string{"S04/reads-change-nothing"},
+		also:  everything,
+	},
+	{
+		name: "a read removes what has expired",
+		plant: func(p *planted) {
+			p.get = func(c ctx, id string) (record, error) {
+				r, err := p.doGet(c, id)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if old, ok := p.records[id]; ok && !p.closed && p.expired(old, p.now()) {
+					delete(p.records, id)
+				}
+				return r, err
+			}
+		},
+		fails: []string{"S04/reads-of-expired-remove-nothing"},
+	},
+}

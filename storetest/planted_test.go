@@ -1,0 +1,208 @@
+package storetest_test
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/storetest"
+)
+
+type (
+	ctx    = context.Context
+	record = durabletasks.Record
+)
+
+// planted is a correct store, durable as long as the process lives, that is
+// made to be broken: a defect replaces one or some of its functions.
+type planted struct {
+	mu      sync.Mutex
+	now     func() time.Time
+	records map[string]record
+	closed  bool
+
+	in, out func(record) record              // between a caller's memory and the store's
+	expired func(record, time.Time) bool     // whether a record is expired, for every method
+	admit   func(r record) error             // whether r may be created; with mu held
+	accept  func(next record, v int64) error // whether next may replace what is stored; with mu held
+	raise   func(next record, v int64) int64 // the version that an update from v stores; with mu held
+	saved   func(record) (record, bool)      // what a reopen finds of a record; false: nothing
+
+	create func(ctx, record) error
+	get    func(ctx, string) (record, error)
+	update func(ctx, record, int64) (record, error)
+	sweep  func(ctx, time.Time) (int, error)
+	close  func() error
+	scan   func(ctx, func(record) bool) error
+}
+
+var (
+	_ durabletasks.TaskStore = (*planted)(nil)
+	_ durabletasks.Scanner   = (*planted)(nil)
+)
+
+// plant returns a store with a defect, and these records from before.
+func plant(now func() time.Time, defect func(*planted), records map[string]record) *planted {
+	p := &planted{
+		now:     now,
+		records: maps.Clone(records),
+		in:      record.Clone,
+		out:     record.Clone,
+		expired: func(r record, now time.Time) bool { return r.Expired(now) },
+		saved:   func(r record) (record, bool) { return r, true },
+	}
+	if p.records == nil {
+		p.records = make(map[string]record)
+	}
+	p.admit, p.accept = p.doAdmit, p.doAccept
+	p.raise = func(_ record, v int64) int64 { return v + 1 }
+	p.create, p.get, p.update, p.sweep, p.close, p.scan = p.doCreate, p.doGet, p.doUpdate, p.doSweep, p.doClose, p.doScan
+	defect(p)
+	return p
+}
+
+// subject returns the store with a defect as the suite wants it.
+func subject(defect func(*planted)) storetest.Subject {
+	var clock storetest.Clock
+	return storetest.Subject{
+		New: func(testing.TB) durabletasks.TaskStore { return plant(clock.Now, defect, nil) },
+		Reopen: func(_ testing.TB, old durabletasks.TaskStore) durabletasks.TaskStore {
+			p := old.(*planted)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			records := make(map[string]record)
+			for id, r := range p.records {
+				if r, ok := p.saved(r); ok {
+					records[id] = r
+				}
+			}
+			return plant(clock.Now, defect, records)
+		},
+		Now:     clock.Now,
+		Advance: clock.Advance,
+	}
+}
+
+func (p *planted) Create(c ctx, r record) error                       { return p.create(c, r) }
+func (p *planted) Get(c ctx, id string) (record, error)               { return p.get(c, id) }
+func (p *planted) Update(c ctx, next record, v int64) (record, error) { return p.update(c, next, v) }
+func (p *planted) Sweep(c ctx, now time.Time) (int, error)            { return p.sweep(c, now) }
+func (p *planted) Close() error                                       { return p.close() }
+func (p *planted) Scan(c ctx, visit func(record) bool) error          { return p.scan(c, visit) }
+
+// usable reports why a call cannot go on. The caller holds mu.
+func (p *planted) usable(c ctx) error {
+	if p.closed {
+		return durabletasks.ErrClosed
+	}
+	return c.Err()
+}
+
+// find returns the stored record, unless it has expired. The caller holds mu.
+func (p *planted) find(id string) (record, error) {
+	r, ok := p.records[id]
+	if !ok || p.expired(r, p.now()) {
+		return record{}, durabletasks.ErrNotFound
+	}
+	return r, nil
+}
+
+func (p *planted) doCreate(c ctx, r record) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.usable(c); err != nil {
+		return err
+	}
+	if err := p.admit(r); err != nil {
+		return err
+	}
+	r.Version = 0
+	p.records[r.ID] = p.in(r)
+	return nil
+}
+
+func (p *planted) doAdmit(r record) error {
+	if _, ok := p.records[r.ID]; ok {
+		return durabletasks.ErrExists
+	}
+	return nil
+}
+
+func (p *planted) doGet(c ctx, id string) (record, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.usable(c); err != nil {
+		return record{}, err
+	}
+	r, err := p.find(id)
+	return p.out(r), err
+}
+
+func (p *planted) doUpdate(c ctx, next record, expected int64) (record, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.usable(c); err != nil {
+		return record{}, err
+	}
+	if err := p.accept(next, expected); err != nil {
+		return record{}, err
+	}
+	next.Version = p.raise(next, expected)
+	p.records[next.ID] = p.in(next)
+	return p.out(p.records[next.ID]), nil
+}
+
+func (p *planted) doAccept(next record, expected int64) error {
+	old, err := p.find(next.ID)
+	if err == nil && old.Version != expected {
+		err = &durabletasks.ConflictError{Expected: expected, Actual: old.Version}
+	}
+	return err
+}
+
+func (p *planted) doSweep(c ctx, now time.Time) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.usable(c); err != nil {
+		return 0, err
+	}
+	n := 0
+	for id, r := range p.records {
+		if p.expired(r, now) {
+			delete(p.records, id)
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (p *planted) doClose() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	return nil
+}
+
+func (p *planted) doScan(c ctx, visit func(record) bool) error {
+	p.mu.Lock()
+	err := p.usable(c)
+	var unfinished []record
+	for _, r := range p.records {
+		if !r.Status.Terminal() && !p.expired(r, p.now()) {
+			unfinished = append(unfinished, p.out(r))
+		}
+	}
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, r := range unfinished {
+		if !visit(r) {
+			return nil
+		}
+	}
+	return nil
+}

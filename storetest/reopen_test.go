@@ -1,0 +1,184 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"strings"
+	"time"
+)
+
+var reopenDefects = []defect{
+	{
+		name:  "nothing is saved",
+		plant: func(p *planted) { p.saved = func(r record) (record, bool) { return r, false } },
+		fails: []string{
+			"S11/created-records-survive", "S11/updated-records-survive", "S11/fields-taken-away-stay-away", "S11/versions-survive",
+			"S11/hostile-strings-and-json-survive", "S11/one-mebibyte-survives", "S11/swept-records-stay-away",
+			"S11/refused-calls-leave-nothing", "S11/reopened-store-goes-on", "S11/what-was-acknowledged-during-close-survives",
+			"Scanner/shows-the-unfinished-after-a-reopen",
+		},
+		also: everyReopen,
+	},
+	{
+		name: "records that were never updated are not saved",
+		plant: func(p *planted) {
+			p.saved = func(r record) (record, bool) { return r, r.Version > 0 }
+		},
+		fails: []string{"S11/created-records-survive"},
+		also:  everyReopen,
+	},
+	{
+		name: "updates are not saved",
+		plant: func(p *planted) {
+			first := make(map[string]record)
+			p.in = func(r record) record {
+				if r.Version == 0 {
+					first[r.ID] = r.Clone()
+				}
+				return r.Clone()
+			}
+			p.saved = func(r record) (record, bool) { return first[r.ID], true }
+		},
+		fails: []string{"S11/updated-records-survive", "S11/versions-survive"},
+		also:  everyReopen,
+	},
+	{
+		name: "updates are saved as patches",
+		plant: func(p *planted) {
+			merged := make(map[string]record)
+			for id, r := range p.records {
+				merged[id] = r.Clone()
+			}
+			p.in = func(r record) record {
+				old := reflect.ValueOf(merged[r.ID])
+				next := r.Clone()
+				v := reflect.ValueOf(&next).Elem()
+				for i := range v.NumField() {
+					if v.Field(i).IsZero() && r.Version > 0 {
+						v.Field(i).Set(old.Field(i))
+					}
+				}
+				merged[r.ID] = next
+				return r.Clone()
+			}
+			p.saved = func(r record) (record, bool) { return merged[r.ID], true }
+		},
+		fails: []string{"S11/fields-taken-away-stay-away"},
+		also:  []string{"S11/what-was-acknowledged-during-close-survives"},
+	},
+	{
+		name: "versions are not saved",
+		plant: func(p *planted) {
+			p.saved = func(r record) (record, bool) {
+				r.Version = 0
+				return r, true
+			}
+		},
+		fails: []string{"S11/versions-survive", "S11/updated-records-survive"},
+		also:  append([]string{"S09/expiry-holds-across-a-reopen"}, everyReopen...),
+	},
+	{
+		name: "texts are saved up to a NUL",
+		plant: func(p *planted) {
+			p.saved = func(r record) (record, bool) {
+				return eachString(r, func(s string) string {
+					s, _, _ = strings.Cut(s, "\x00")
+					return s
+				}), true
+			}
+		},
+		fails: []string{"S11/hostile-strings-and-json-survive"},
+	},
+	{
+		name: "large records are not saved",
+		plant: func(p *planted) {
+			p.saved = func(r record) (record, bool) { return r, r.Payload.Len()+r.Checkpoint.Len() < 1<<20 }
+		},
+		fails: []string{"S11/one-mebibyte-survives"},
+	},
+	{
+		name: "removals are not saved",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				before := maps.Clone(p.records)
+				p.mu.Unlock()
+				n, err := p.doSweep(c, now)
+				close := p.close
+				p.close = func() error {
+					err := close()
+					p.mu.Lock()
+					defer p.mu.Unlock()
+					for id, r := range before {
+						if _, ok := p.records[id]; !ok {
+							p.records[id] = r
+						}
+					}
+					return err
+				}
+				return n, err
+			}
+		},
+		fails: []string{"S11/swept-records-stay-away", "S11/reopened-store-goes-on"},
+		also:  []string{"S14/*", "S10/concurrent-sweeps-count-once", "S12/*"},
+	},
+	{
+		name: "refused updates are saved",
+		plant: func(p *planted) {
+			refused := make(map[string]record)
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				r, err := p.doUpdate(c, next, expected)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				delete(refused, next.ID)
+				if errors.Is(err, context.Canceled) {
+					next.Version = expected + 1
+					refused[next.ID] = next.Clone()
+				}
+				return r, err
+			}
+			p.saved = func(r record) (record, bool) {
+				if next, ok := refused[r.ID]; ok {
+					return next, true
+				}
+				return r, true
+			}
+		},
+		fails: []string{"S11/refused-calls-leave-nothing"},
+	},
+	{
+		name: "a reopened store does not know its ids",
+		plant: func(p *planted) {
+			before := maps.Clone(p.records)
+			p.admit = func(r record) error {
+				if _, ok := before[r.ID]; ok {
+					return nil
+				}
+				return p.doAdmit(r)
+			}
+		},
+		fails: []string{"S11/reopened-store-goes-on"},
+	},
+	{
+		name: "close saves before it stops the writers",
+		plant: func(p *planted) {
+			var saved map[string]record
+			p.close = func() error {
+				p.mu.Lock()
+				if saved == nil {
+					saved = maps.Clone(p.records)
+				}
+				p.mu.Unlock()
+				time.Sleep(time.Millisecond)
+				return p.doClose()
+			}
+			p.saved = func(r record) (record, bool) {
+				r, ok := saved[r.ID]
+				return r, ok
+			}
+		},
+		fails: []string{"S11/what-was-acknowledged-during-close-survives"},
+	},
+}

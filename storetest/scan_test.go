@@ -1,0 +1,227 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+// scanning makes the store scan as correct stores do, but for what change
+// makes of the records before they are shown.
+func scanning(p *planted, change func(all []record) []record) {
+	p.scan = func(c ctx, visit func(record) bool) error {
+		p.mu.Lock()
+		err := p.usable(c)
+		all := change(slices.Collect(maps.Values(p.records)))
+		p.mu.Unlock()
+		for _, r := range all {
+			if err != nil || !visit(r) {
+				return err
+			}
+		}
+		return err
+	}
+}
+
+func (p *planted) unfinished(r record) bool { return !r.Status.Terminal() && !p.expired(r, p.now()) }
+
+var scanDefects = []defect{
+	{
+		name: "a scan shows what has ended",
+		plant: func(p *planted) {
+			scanning(p, func(all []record) []record {
+				return slices.DeleteFunc(all, func(r record) bool { return p.expired(r, p.now()) })
+			})
+		},
+		fails: []string{"Scanner/shows-the-unfinished", "Scanner/shows-current-records"},
+		also:  []string{"Scanner/*"},
+	},
+	{
+		name: "a scan shows only what works",
+		plant: func(p *planted) {
+			scanning(p, func(all []record) []record {
+				return slices.DeleteFunc(all, func(r record) bool {
+					return r.Status != durabletasks.StatusWorking || p.expired(r, p.now())
+				})
+			})
+		},
+		fails: []string{"Scanner/shows-the-unfinished"},
+		also:  []string{"Scanner/*"},
+	},
+	{
+		name: "a scan shows records as they were created",
+		plant: func(p *planted) {
+			first := make(map[string]record)
+			in := p.in
+			p.in = func(r record) record {
+				if r.Version == 0 {
+					first[r.ID] = in(r)
+				}
+				return in(r)
+			}
+			scanning(p, func(all []record) []record {
+				var shown []record
+				for _, r := range all {
+					if p.unfinished(r) {
+						if f, ok := first[r.ID]; ok {
+							r = f
+						}
+						shown = append(shown, r.Clone())
+					}
+				}
+				return shown
+			})
+		},
+		fails: []string{"Scanner/shows-current-records"},
+		also:  []string{"Scanner/sees-whole-updates"},
+	},
+	{
+		name: "a scan shows what has expired",
+		plant: func(p *planted) {
+			scanning(p, func(all []record) []record {
+				return slices.DeleteFunc(all, func(r record) bool { return r.Status.Terminal() })
+			})
+		},
+		fails: []string{"Scanner/leaves-expired-out"},
+		also:  []string{"Scanner/records-do-not-alias"},
+	},
+	{
+		name: "a scan does not stop",
+		plant: func(p *planted) {
+			p.scan = func(c ctx, visit func(record) bool) error {
+				return p.doScan(c, func(r record) bool {
+					visit(r)
+					return true
+				})
+			}
+		},
+		fails: []string{"Scanner/stops-when-told"},
+	},
+	{
+		name: "a scan that is stopped is an error",
+		plant: func(p *planted) {
+			p.scan = func(c ctx, visit func(record) bool) error {
+				var stopped error
+				err := p.doScan(c, func(r record) bool {
+					if !visit(r) {
+						stopped = errors.New("stopped")
+					}
+					return stopped == nil
+				})
+				return errors.Join(err, stopped)
+			}
+		},
+		fails: []string{"Scanner/stops-when-told"},
+		also:  []string{"Scanner/visit-may-call-the-store"},
+	},
+	{
+		name: "a scan holds the lock",
+		plant: func(p *planted) {
+			p.scan = func(c ctx, visit func(record) bool) error {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				for _, r := range p.records {
+					if p.usable(c) == nil && p.unfinished(r) && !visit(p.out(r)) {
+						return nil
+					}
+				}
+				return p.usable(c)
+			}
+		},
+		hangs: true,
+		fails: []string{"Scanner/visit-may-call-the-store"},
+	},
+	{
+		name: "a scan gives the stored records away",
+		plant: func(p *planted) {
+			scanning(p, func(all []record) []record {
+				return slices.DeleteFunc(all, func(r record) bool { return !p.unfinished(r) })
+			})
+		},
+		fails: []string{"Scanner/records-do-not-alias"},
+	},
+	{
+		name: "a scan shows a record once and never again",
+		plant: func(p *planted) {
+			shown := make(map[string]bool)
+			p.scan = func(c ctx, visit func(record) bool) error {
+				return p.doScan(c, func(r record) bool {
+					p.mu.Lock()
+					again := shown[r.ID]
+					shown[r.ID] = true
+					p.mu.Unlock()
+					return again || visit(r)
+				})
+			}
+		},
+		fails: []string{"Scanner/changes-nothing"},
+		also:  []string{"Scanner/*"},
+	},
+	{
+		name: "a scan shows a record twice",
+		plant: func(p *planted) {
+			p.scan = func(c ctx, visit func(record) bool) error {
+				return p.doScan(c, func(r record) bool {
+					again := r.Clone()
+					return visit(r) && visit(again)
+				})
+			}
+		},
+		fails: []string{"Scanner/shows-the-unfinished"},
+		also:  []string{"Scanner/*"},
+	},
+	{
+		name: "scan does not look at its context",
+		plant: func(p *planted) {
+			p.scan = func(_ ctx, visit func(record) bool) error { return p.doScan(context.Background(), visit) }
+		},
+		fails: []string{"Scanner/done-context-stops-it"},
+	},
+	{
+		name: "a closed store has nothing to scan",
+		plant: func(p *planted) {
+			p.scan = func(c ctx, visit func(record) bool) error {
+				err := p.doScan(c, visit)
+				if errors.Is(err, durabletasks.ErrClosed) {
+					err = nil
+				}
+				return err
+			}
+		},
+		fails: []string{"Scanner/reports-closed"},
+	},
+	{
+		name: "a scan looks at the status first and at the record later",
+		plant: func(p *planted) {
+			p.scan = func(c ctx, visit func(record) bool) error {
+				return p.doScan(c, func(r record) bool {
+					betweenLookAndWrite()
+					p.mu.Lock()
+					if now, ok := p.records[r.ID]; ok {
+						r = p.out(now)
+					}
+					p.mu.Unlock()
+					return visit(r)
+				})
+			}
+		},
+		fails: []string{"Scanner/sees-whole-updates"},
+		also:  []string{"Scanner/visit-may-call-the-store"},
+	},
+	{
+		name: "a scan after a reopen shows what is new",
+		plant: func(p *planted) {
+			before := maps.Clone(p.records)
+			p.scan = func(c ctx, visit func(record) bool) error {
+				return p.doScan(c, func(r record) bool {
+					_, old := before[r.ID]
+					return old || visit(r)
+				})
+			}
+		},
+		fails: []string{"Scanner/shows-the-unfinished-after-a-reopen"},
+	},
+}

@@ -1,0 +1,241 @@
+package storetest_test
+
+import (
+	"errors"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+var sweepDefects = []defect{
+	{
+		name: "a sweep of nothing is an error",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				empty := len(p.records) == 0 && !p.closed
+				p.mu.Unlock()
+				if empty && c.Err() == nil {
+					return 0, errors.New("nothing to sweep")
+				}
+				return p.doSweep(c, now)
+			}
+		},
+		fails: []string{"S10/empty-store-sweeps-nothing"},
+		also:  []string{"S10/*", "S14/every-method-at-once"},
+	},
+	{
+		name: "a sweep counts what it looks at",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				n := len(p.records)
+				p.mu.Unlock()
+				_, err := p.doSweep(c, now)
+				return n, err
+			}
+		},
+		fails: []string{"S10/expired-are-counted-and-removed", "S10/expired-by-the-clock-are-counted", "S10/time-given-decides"},
+		also:  []string{"S10/*", "S11/*", "S14/every-method-at-once", "Scanner/*"},
+	},
+	{
+		name: "a sweep counts and does not remove",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				n := 0
+				for _, r := range p.records {
+					if p.expired(r, now) {
+						n++
+					}
+				}
+				return n, p.usable(c)
+			}
+		},
+		fails: []string{"S10/expired-are-counted-and-removed", "S10/expired-by-the-clock-are-counted", "S10/swept-ids-are-free", "S10/many-are-swept-at-once"},
+		also:  []string{"S10/*", "S03/swept-is-not-found", "S05/recreated-task-starts-at-zero", "S11/*", "S14/every-method-at-once", "Scanner/shows-current-records"},
+	},
+	{
+		name: "a sweep goes by the store's clock",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) { return p.doSweep(c, p.now()) }
+		},
+		fails: []string{"S10/time-given-decides"},
+		also:  []string{"S10/*", "S03/swept-is-not-found", "S05/recreated-task-starts-at-zero", "S11/*", "S13/done-context-stops-sweep", "S14/every-method-at-once", "Scanner/shows-current-records"},
+	},
+	{
+		name: "a sweep before the last sweep's time is left out",
+		plant: func(p *planted) {
+			var last time.Time
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				skip := !now.After(last) && !p.closed
+				if !skip {
+					last = now
+				}
+				p.mu.Unlock()
+				if skip && c.Err() == nil {
+					return 0, nil
+				}
+				return p.doSweep(c, now)
+			}
+		},
+		fails: []string{"S10/concurrent-sweeps-count-once"},
+		also:  []string{"S14/every-method-at-once", "S13/done-context-stops-sweep"},
+	},
+	{
+		name: "a sweep removes twenty",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				left := 20
+				p.mu.Lock()
+				expired := p.expired
+				p.expired = func(r record, now time.Time) bool {
+					left--
+					return left >= 0 && expired(r, now)
+				}
+				defer func() { p.expired = expired }()
+				p.mu.Unlock()
+				return p.doSweep(c, now)
+			}
+		},
+		fails: []string{"S10/many-are-swept-at-once"},
+		also:  []string{"S10/concurrent-sweeps-count-once", "S14/*"},
+	},
+	{
+		name: "a sweep removes what has ended",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				n, err := p.doSweep(c, now)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if err == nil {
+					for id, r := range p.records {
+						if r.Status.Terminal() {
+							delete(p.records, id)
+						}
+					}
+				}
+				return n, err
+			}
+		},
+		fails: []string{"S10/expired-are-counted-and-removed"},
+		also:  append([]string{"S13/*"}, everyRace...),
+	},
+	{
+		name: "a sweep keeps what has not ended",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				var kept []record
+				for id, r := range p.records {
+					if r.Status == durabletasks.StatusInputRequired && p.usable(c) == nil {
+						kept = append(kept, r)
+						delete(p.records, id)
+					}
+				}
+				p.mu.Unlock()
+				n, err := p.doSweep(c, now)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				for _, r := range kept {
+					p.records[r.ID] = r
+				}
+				return n, err
+			}
+		},
+		fails: []string{"S10/expired-are-counted-and-removed"},
+		also:  append([]string{"S10/swept-ids-are-free"}, everyRace...),
+	},
+	{
+		name: "a sweep goes by the first ttl",
+		plant: func(p *planted) {
+			first := make(map[string]time.Duration)
+			for id, r := range p.records {
+				first[id] = r.TTL
+			}
+			p.in = func(r record) record {
+				if r.Version == 0 {
+					first[r.ID] = r.TTL
+				}
+				return r.Clone()
+			}
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if err := p.usable(c); err != nil {
+					return 0, err
+				}
+				n := 0
+				for id, r := range p.records {
+					if r.TTL = first[id]; r.Expired(now) {
+						delete(p.records, id)
+						n++
+					}
+				}
+				return n, nil
+			}
+		},
+		fails: []string{"S10/changed-ttl-counts"},
+		also:  []string{"S11/reopened-store-goes-on"},
+	},
+	{
+		name: "a swept id stays taken",
+		plant: func(p *planted) {
+			ever := make(map[string]bool)
+			p.admit = func(r record) error {
+				if ever[r.ID] {
+					return durabletasks.ErrExists
+				}
+				ever[r.ID] = true
+				return p.doAdmit(r)
+			}
+		},
+		fails: []string{"S10/swept-ids-are-free", "S10/expired-by-the-clock-are-counted"},
+		also:  []string{"S05/recreated-task-starts-at-zero", "S11/*"},
+	},
+	{
+		name: "no limit is swept in the far future",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				n, err := p.doSweep(c, now)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if err == nil && now.Year() > 2400 {
+					clear(p.records)
+				}
+				return n, err
+			}
+		},
+		fails: []string{"S10/no-limit-is-never-swept"},
+	},
+	{
+		name: "two sweeps count the same record",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				var expired []string
+				for id, r := range p.records {
+					if p.expired(r, now) {
+						expired = append(expired, id)
+					}
+				}
+				err := p.usable(c)
+				p.mu.Unlock()
+				if err != nil {
+					return 0, err
+				}
+				betweenLookAndWrite()
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				for _, id := range expired {
+					delete(p.records, id)
+				}
+				return len(expired), nil
+			}
+		},
+		fails: []string{"S10/concurrent-sweeps-count-once"},
+		also:  []string{"S14/every-method-at-once"},
+	},
+}

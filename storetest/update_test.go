@@ -1,0 +1,223 @@
+package storetest_test
+
+import (
+	"errors"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/storetest"
+)
+
+var updateDefects = []defect{
+	{
+		name: "create keeps the version passed in",
+		plant: func(p *planted) {
+			p.create = func(c ctx, r record) error {
+				if err := p.doCreate(c, r); err != nil {
+					return err
+				}
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.records[r.ID] = p.in(r)
+				return nil
+			}
+		},
+		fails: []string{"S05/create-stores-version-zero"},
+	},
+	{
+		name: "every tenth update adds two",
+		plant: func(p *planted) {
+			p.raise = func(_ record, v int64) int64 {
+				if v%10 == 9 {
+					return v + 2
+				}
+				return v + 1
+			}
+		},
+		fails: []string{"S05/each-update-adds-one"},
+		also:  append([]string{"S12/close-while-calls-run", "S15/texts-are-arbitrary-strings"}, everyRace...),
+	},
+	{
+		name: "an update that changes nothing is left out",
+		plant: func(p *planted) {
+			p.raise = func(next record, v int64) int64 {
+				next.Version = v
+				if storetest.Diff(p.records[next.ID], next) == "" {
+					return v
+				}
+				return v + 1
+			}
+		},
+		fails: []string{"S05/unchanged-update-adds-one"},
+		also:  []string{"S05/*", "S01/json-is-kept-to-the-byte", "S02/taken-id-is-refused", "S03/expired-is-not-found", "S06/*", "S11/versions-survive", "S12/close-while-calls-run"},
+	},
+	{
+		name: "the version passed in is raised",
+		plant: func(p *planted) {
+			p.raise = func(next record, v int64) int64 { return max(next.Version, v) + 1 }
+		},
+		fails: []string{"S05/version-passed-in-is-ignored"},
+		also:  append([]string{"S01/every-field-is-kept", "S05/*", "S11/what-was-acknowledged-during-close-survives", "S13/cancelled-meanwhile-is-all-or-nothing"}, everyRace...),
+	},
+	{
+		name: "a swept task's version is remembered",
+		plant: func(p *planted) {
+			last := make(map[string]int64)
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				for id, r := range p.records {
+					last[id] = r.Version
+				}
+				p.mu.Unlock()
+				return p.doSweep(c, now)
+			}
+			p.create = func(c ctx, r record) error {
+				err := p.doCreate(c, r)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if r := p.records[r.ID]; err == nil && last[r.ID] > 0 {
+					r.Version = last[r.ID] + 1
+					p.records[r.ID] = r
+				}
+				return err
+			}
+		},
+		fails: []string{"S05/recreated-task-starts-at-zero"},
+		also:  []string{"S10/swept-ids-are-free"},
+	},
+
+	{
+		name: "every update wins",
+		plant: func(p *planted) {
+			p.accept = func(next record, _ int64) error {
+				_, err := p.find(next.ID)
+				return err
+			}
+		},
+		fails: []string{
+			"S06/stale-version-changes-nothing", "S06/version-ahead-changes-nothing", "S06/conflict-names-both-versions",
+			"S06/times-decide-nothing", "S06/one-of-many-updates-wins",
+		},
+		also: append([]string{"S11/*", "S07/record-returned-by-update"}, everyRace...),
+	},
+	{
+		name: "an update from a version ahead wins",
+		plant: func(p *planted) {
+			p.accept = func(next record, expected int64) error {
+				if old, err := p.find(next.ID); err == nil && expected > old.Version {
+					return nil
+				}
+				return p.doAccept(next, expected)
+			}
+		},
+		fails: []string{"S06/version-ahead-changes-nothing"},
+		also:  []string{"S06/conflict-names-both-versions", "S11/versions-survive"},
+	},
+	{
+		name: "a conflict has no type",
+		plant: func(p *planted) {
+			p.accept = func(next record, expected int64) error {
+				err := p.doAccept(next, expected)
+				if errors.Is(err, durabletasks.ErrConflict) {
+					err = durabletasks.ErrConflict
+				}
+				return err
+			}
+		},
+		fails: []string{"S06/stale-version-changes-nothing", "S06/conflict-names-both-versions", "S06/one-of-many-updates-wins"},
+		also:  append([]string{"S06/*", "S11/*", "S07/record-returned-by-update"}, everyRace...),
+	},
+	{
+		name: "a conflict names the versions the wrong way round",
+		plant: func(p *planted) {
+			p.accept = func(next record, expected int64) error {
+				err := p.doAccept(next, expected)
+				var conflict *durabletasks.ConflictError
+				if errors.As(err, &conflict) {
+					err = &durabletasks.ConflictError{Expected: conflict.Actual, Actual: conflict.Expected}
+				}
+				return err
+			}
+		},
+		fails: []string{"S06/conflict-names-both-versions"},
+	},
+	{
+		name: "an update from the past loses",
+		plant: func(p *planted) {
+			p.accept = func(next record, expected int64) error {
+				if old := p.records[next.ID]; next.LastUpdatedAt.Before(old.LastUpdatedAt) {
+					return &durabletasks.ConflictError{Expected: expected, Actual: old.Version}
+				}
+				return p.doAccept(next, expected)
+			}
+		},
+		fails: []string{"S06/times-decide-nothing"},
+		also:  everything, // the suite's records go back in time
+	},
+	{
+		name: "a stale update with a later time wins",
+		plant: func(p *planted) {
+			p.accept = func(next record, expected int64) error {
+				if old, err := p.find(next.ID); err == nil && expected == old.Version-1 && next.LastUpdatedAt.After(old.LastUpdatedAt.Add(30*time.Minute)) {
+					return nil
+				}
+				return p.doAccept(next, expected)
+			}
+		},
+		fails: []string{"S06/times-decide-nothing"},
+	},
+	{
+		name: "an update looks first and writes later",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				p.mu.Lock()
+				err := p.usable(c)
+				if err == nil {
+					err = p.accept(next, expected)
+				}
+				p.mu.Unlock()
+				if err != nil {
+					return record{}, err
+				}
+				betweenLookAndWrite()
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				next.Version = expected + 1
+				p.records[next.ID] = p.in(next)
+				return p.out(next), nil
+			}
+		},
+		fails: []string{"S06/one-of-many-updates-wins", "S06/no-update-is-lost"},
+		also:  append([]string{"S11/what-was-acknowledged-during-close-survives"}, everyRace...),
+	},
+	{
+		name: "a refused update leaves its message",
+		plant: func(p *planted) {
+			p.accept = func(next record, expected int64) error {
+				err := p.doAccept(next, expected)
+				if errors.Is(err, durabletasks.ErrConflict) {
+					old := p.records[next.ID]
+					old.StatusMessage = next.StatusMessage
+					p.records[next.ID] = old
+				}
+				return err
+			}
+		},
+		fails: []string{"S06/stale-version-changes-nothing", "S06/version-ahead-changes-nothing", "S06/times-decide-nothing"},
+		also:  append([]string{"S11/*", "S07/record-returned-by-update"}, everyRace...),
+	},
+	{
+		name: "updates of one version merge",
+		plant: func(p *planted) {
+			p.accept = func(next record, expected int64) error {
+				old, err := p.find(next.ID)
+				if err == nil && old.Version == expected+1 && old.Status != next.Status && expected%2 == 1 {
+					return nil
+				}
+				return p.doAccept(next, expected)
+			}
+		},
+		fails: []string{"S06/one-of-many-updates-wins"},
+		also:  append([]string{"S06/*", "S11/versions-survive"}, everyRace...),
+	},
+}

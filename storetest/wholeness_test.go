@@ -1,0 +1,83 @@
+package storetest_test
+
+import (
+	"reflect"
+
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+var wholenessDefects = []defect{
+	{
+		name: "an update is a patch",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				p.mu.Lock()
+				old := reflect.ValueOf(p.records[next.ID])
+				p.mu.Unlock()
+				next = next.Clone()
+				v := reflect.ValueOf(&next).Elem()
+				for i := range v.NumField() {
+					if v.Field(i).IsZero() {
+						v.Field(i).Set(old.Field(i))
+					}
+				}
+				return p.doUpdate(c, next, expected)
+			}
+		},
+		fails: []string{"S08/update-replaces-the-whole-record"},
+		also:  everything,
+	},
+	{
+		name: "a flag cannot be lowered",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				p.mu.Lock()
+				next.CancelRequested = next.CancelRequested || p.records[next.ID].CancelRequested
+				p.mu.Unlock()
+				return p.doUpdate(c, next, expected)
+			}
+		},
+		fails: []string{"S08/update-replaces-the-whole-record"},
+		also:  []string{"S11/*"},
+	},
+	{
+		name: "keys are merged",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				p.mu.Lock()
+				old := p.records[next.ID]
+				p.mu.Unlock()
+				next = next.Clone()
+				for _, m := range [][2]map[string]wire.JSON{{next.InputRequests, old.InputRequests}, {next.InputResponses, old.InputResponses}} {
+					for key, j := range m[1] {
+						if _, ok := m[0][key]; !ok && len(m[0]) > 0 {
+							m[0][key] = j
+						}
+					}
+				}
+				return p.doUpdate(c, next, expected)
+			}
+		},
+		fails: []string{"S08/keys-left-out-disappear"},
+	},
+	{
+		name: "the status is written before the rest",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				p.mu.Lock()
+				if p.usable(c) == nil && p.accept(next, expected) == nil {
+					half := p.records[next.ID]
+					half.Status = next.Status
+					p.records[next.ID] = half
+					p.mu.Unlock()
+					betweenLookAndWrite()
+					p.mu.Lock()
+				}
+				p.mu.Unlock()
+				return p.doUpdate(c, next, expected)
+			}
+		},
+		fails: []string{"S08/readers-see-whole-updates"},
+		also:  append([]string{"S11/what-was-acknowledged-during-close-survives", "S13/cancelled-meanwhile-is-all-or-nothing"}, everyRace...),
+	},
+}

@@ -41,7 +41,7 @@ type Handle struct {
 // Errors: [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's; the store's
 // own.
 func (l *TaskLifecycle) Handle(ctx context.Context, id string) (*Handle, error) {
-	r, err := l.store.Get(ctx, id)
+	r, err := l.get(ctx, id)
 	if err == nil {
 		err = terminal(&r)
 	}
@@ -76,7 +76,7 @@ func (l *TaskLifecycle) attach(base context.Context, id string) *workerContext {
 	t := l.local.acquire(id)
 	t.attach(w)
 	// What changed before the context was known, it is told here.
-	switch r, err := l.store.Get(base, id); {
+	switch r, err := l.get(base, id); {
 	case l.live() != nil:
 		l.local.end(t, ErrClosed)
 	case errors.Is(err, ErrNotFound):
@@ -153,7 +153,7 @@ func (h *Handle) Progress(ctx context.Context, message string, opts *ProgressOpt
 // Errors: [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's; the store's
 // own.
 func (h *Handle) Checkpoint(ctx context.Context) (wire.JSON, error) {
-	r, err := h.l.store.Get(settling(ctx), h.id)
+	r, err := h.l.get(settling(ctx), h.id)
 	if err == nil {
 		err = terminal(&r)
 	}
@@ -266,7 +266,7 @@ func (h *Handle) RequestInput(ctx context.Context, requests map[string]wire.JSON
 // [Handle.RequestInput].
 func (h *Handle) ResumeInput(ctx context.Context) (map[string]wire.JSON, error) {
 	return h.ask(ctx, func() ([]string, error) {
-		r, err := h.l.store.Get(ctx, h.id)
+		r, err := h.l.get(ctx, h.id)
 		if err == nil {
 			err = terminal(&r)
 		}
@@ -304,7 +304,7 @@ func (h *Handle) ask(ctx context.Context, begin func() ([]string, error)) (map[s
 		return nil, err
 	}
 	for first := true; ; first = false {
-		r, err := h.l.store.Get(context.WithoutCancel(ctx), h.id)
+		r, err := h.l.get(context.WithoutCancel(ctx), h.id)
 		if errors.Is(err, ErrNotFound) {
 			h.l.lost(t, err)
 			return nil, ErrExpired

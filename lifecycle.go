@@ -311,9 +311,18 @@ func (l *TaskLifecycle) GetTask(ctx context.Context, id string) (wire.Task, erro
 	return view(&r)
 }
 
+// get returns the record of a task, whoever it belongs to. A store may
+// outlive its engine; nothing is read through a closed one.
+func (l *TaskLifecycle) get(ctx context.Context, id string) (Record, error) {
+	if err := l.live(); err != nil {
+		return Record{}, err
+	}
+	return l.store.Get(ctx, id)
+}
+
 // read returns the record of a task that belongs to the caller.
 func (l *TaskLifecycle) read(ctx context.Context, id string) (Record, error) {
-	r, err := l.store.Get(ctx, id)
+	r, err := l.get(ctx, id)
 	if err == nil && r.Owner != ownerOf(ctx) {
 		err = ErrNotFound
 	}
@@ -397,6 +406,9 @@ func (l *TaskLifecycle) CancelTask(ctx context.Context, id string) error {
 // Sweep removes expired tasks from the store and returns how many. The engine
 // does it by itself every [Options].SweepInterval.
 func (l *TaskLifecycle) Sweep(ctx context.Context) (int, error) {
+	if err := l.live(); err != nil {
+		return 0, err
+	}
 	n, err := l.store.Sweep(ctx, l.steadyNow())
 	l.swept(n)
 	return n, err
@@ -484,10 +496,7 @@ func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Reco
 	}
 	defer t.done()
 	for conflicts := 0; ; conflicts++ {
-		if err := l.live(); err != nil {
-			return err
-		}
-		old, err := l.store.Get(ctx, id)
+		old, err := l.get(ctx, id)
 		if err != nil {
 			l.lost(t, err)
 			return err
@@ -629,10 +638,10 @@ func (l *TaskLifecycle) checkExpiry(id string) {
 			l.report(slog.LevelWarn, "time to live of a running task not extended", slog.Any("error", err))
 		}
 	}
-	switch r, err := l.store.Get(l.life, id); {
+	switch r, err := l.get(l.life, id); {
 	case errors.Is(err, ErrNotFound):
 		l.lost(t, err)
-	case errors.Is(err, ErrClosed), l.life.Err() != nil:
+	case l.live() != nil:
 	case err != nil:
 		l.lookAgain(t, again, true)
 	default:

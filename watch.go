@@ -125,7 +125,7 @@ func (l *TaskLifecycle) observe(id string) {
 		return
 	}
 	defer l.local.release(t, 1)
-	switch r, err := l.store.Get(l.life, id); {
+	switch r, err := l.get(l.life, id); {
 	case err == nil:
 		l.follow(t, &r)
 	case errors.Is(err, ErrNotFound):

@@ -258,7 +258,7 @@ func over(err error) bool {
 }
 
 func (l *TaskLifecycle) hasEnded(h *Handle) bool {
-	r, err := l.store.Get(h.base, h.id)
+	r, err := l.get(h.base, h.id)
 	return err != nil && over(err) || err == nil && r.Status.Terminal()
 }
 

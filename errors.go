@@ -105,11 +105,15 @@ func checkText(name, text string) error {
 }
 
 // settling returns ctx for a worker's write. A context that the task itself
-// has ended, because it is to be cancelled or the engine shuts down, does not
-// keep its worker from settling the task; the caller's own cancellation does.
-func settling(ctx context.Context) context.Context {
-	if cause := context.Cause(ctx); cause == ErrCancelled || cause == ErrShutdown {
-		return context.WithoutCancel(ctx)
+// has ended does not keep its worker from settling the task, or from learning
+// what became of it: the write goes on without it. The caller's own
+// cancellation stops it.
+func settling(ctx context.Context) (write context.Context, detached bool) {
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
+	case errors.Is(cause, ErrCancelled), errors.Is(cause, ErrShutdown), errors.Is(cause, ErrExpired),
+		errors.Is(cause, ErrClosed), errors.Is(cause, ErrTerminal):
+		return context.WithoutCancel(ctx), true
 	}
-	return ctx
+	return ctx, false
 }

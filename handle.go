@@ -18,10 +18,11 @@ import (
 // [TaskLifecycle.Handle]. A Handle is safe for concurrent use.
 //
 // Every method that changes the task has committed the change when it returns
-// without an error. A context that ended because the task is to be cancelled
-// ([ErrCancelled]) or the engine shuts down ([ErrShutdown]) does not stop
-// such a write, so that a worker can settle its task with the context it has;
-// any other context that is done does.
+// without an error. A context that the task itself has ended, for one of the
+// reasons of [Handle.Context], does not stop such a write, so that a worker
+// can settle its task with the context it has, and learns what has become of
+// it: what the write reports then is [ErrNotFound] after [ErrExpired], and
+// otherwise the reason itself. Any other context that is done stops it.
 type Handle struct {
 	l    *TaskLifecycle
 	id   string
@@ -91,14 +92,26 @@ func (l *TaskLifecycle) attach(base context.Context, id string) *workerContext {
 	return w
 }
 
-// update is mutate for a worker: a task that has ended is a [*TerminalError].
-func (h *Handle) update(ctx context.Context, decide func(*Record) error) error {
-	return h.l.mutate(settling(ctx), h.id, func(r *Record) (change, error) {
-		if err := terminal(r); err != nil {
-			return nothing, err
+// update is mutate for a worker: a task that has ended is a [*TerminalError],
+// and what the task itself does to the worker's context does not stop a write.
+func (h *Handle) update(ctx context.Context, decide func(*Record) (change, error)) error {
+	for {
+		write, detached := settling(ctx)
+		err := h.l.mutate(write, h.id, func(r *Record) (change, error) {
+			if err := terminal(r); err != nil {
+				return nothing, err
+			}
+			return decide(r)
+		})
+		if err == nil || detached || ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx)) {
+			return err
 		}
-		return stamped, decide(r)
-	})
+		// The context ended while the write waited for its turn. If it was
+		// the task that ended it, the write goes on without it.
+		if _, detached = settling(ctx); !detached {
+			return err
+		}
+	}
 }
 
 // ProgressOptions are what [Handle.Progress] can change besides the message.
@@ -132,7 +145,7 @@ func (h *Handle) Progress(ctx context.Context, message string, opts *ProgressOpt
 	if err != nil {
 		return err
 	}
-	return h.update(ctx, func(r *Record) error {
+	return h.update(ctx, func(r *Record) (change, error) {
 		r.StatusMessage = message
 		if poll != 0 {
 			r.PollInterval = poll
@@ -143,7 +156,7 @@ func (h *Handle) Progress(ctx context.Context, message string, opts *ProgressOpt
 				r.InputResponses = nil
 			}
 		}
-		return nil
+		return stamped, nil
 	})
 }
 
@@ -153,7 +166,8 @@ func (h *Handle) Progress(ctx context.Context, message string, opts *ProgressOpt
 // Errors: [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's; the store's
 // own.
 func (h *Handle) Checkpoint(ctx context.Context) (wire.JSON, error) {
-	r, err := h.l.get(settling(ctx), h.id)
+	read, _ := settling(ctx)
+	r, err := h.l.get(read, h.id)
 	if err == nil {
 		err = terminal(&r)
 	}
@@ -177,10 +191,7 @@ func (h *Handle) ExtendTTL(ctx context.Context, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return h.l.mutate(settling(ctx), h.id, func(r *Record) (change, error) {
-		if err := terminal(r); err != nil {
-			return nothing, err
-		}
+	return h.update(ctx, func(r *Record) (change, error) {
 		if !extend(r, h.l.steadyNow(), d) {
 			return nothing, nil
 		}
@@ -238,20 +249,20 @@ func (h *Handle) RequestInput(ctx context.Context, requests map[string]wire.JSON
 		}
 	}
 	return h.ask(ctx, func() ([]string, error) {
-		return keys, h.update(ctx, func(r *Record) error {
+		return keys, h.update(ctx, func(r *Record) (change, error) {
 			if r.CancelRequested {
-				return ErrCancelled
+				return nothing, ErrCancelled
 			}
 			for _, used := range r.UsedInputKeys {
 				if _, again := requests[used]; again {
-					return &DuplicateKeyError{Key: used}
+					return nothing, &DuplicateKeyError{Key: used}
 				}
 			}
 			r.Status = StatusInputRequired
 			r.InputRequests = maps.Clone(requests)
 			r.InputResponses = nil
 			r.UsedInputKeys = append(r.UsedInputKeys, keys...)
-			return nil
+			return stamped, nil
 		})
 	})
 }
@@ -301,6 +312,9 @@ func (h *Handle) ask(ctx context.Context, begin func() ([]string, error)) (map[s
 	h.setTaken(false)
 	keys, err := begin()
 	if err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			err = context.Cause(ctx)
+		}
 		return nil, err
 	}
 	for first := true; ; first = false {
@@ -381,12 +395,12 @@ func (h *Handle) setTaken(taken bool) {
 
 // finish ends a task. What is only of use to a task that goes on is dropped.
 func (h *Handle) finish(ctx context.Context, status Status, set func(*Record)) error {
-	return h.update(ctx, func(r *Record) error {
+	return h.update(ctx, func(r *Record) (change, error) {
 		r.Status = status
 		r.InputRequests, r.InputResponses = nil, nil
 		r.Payload, r.Checkpoint = wire.JSON{}, wire.JSON{}
 		set(r)
-		return nil
+		return stamped, nil
 	})
 }
 

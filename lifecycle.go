@@ -503,10 +503,11 @@ func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Reco
 		}
 		before, next := markOf(&old), old // the containers are ours to change
 		switch what, err := decide(&next); {
-		case err != nil:
+		case err != nil || what == nothing:
+			if old.Status.Terminal() && !errors.Is(err, ErrNotFound) {
+				l.follow(t, &old) // another process may have ended it
+			}
 			return err
-		case what == nothing:
-			return nil
 		case what == stamped:
 			if now := l.now(); now.After(next.LastUpdatedAt) {
 				next.LastUpdatedAt = now

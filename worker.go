@@ -176,7 +176,14 @@ func (l *TaskLifecycle) run(ctx context.Context, id string, work Worker) (err er
 			if !returned {
 				failure = l.crashed(recover())
 			}
-			l.guard("settle task", func() { l.settle(h, result, failure) })
+			settled := false
+			l.guard("settle task", func() {
+				l.settle(h, result, failure)
+				settled = true
+			})
+			if !settled { // an error of the worker's own type may panic
+				l.guard("settle task", func() { l.settle(h, wire.JSON{}, internalError()) })
+			}
 			t.stopRunning()
 			l.local.detach(t, worker, context.Canceled)
 			l.local.release(t, 1)

@@ -578,8 +578,8 @@ func (l *TaskLifecycle) follow(t *localTask, r *Record) {
 	case r.CancelRequested:
 		t.interrupt(ErrCancelled)
 	}
-	l.watchExpiry(t, r)
 	t.tell()
+	l.watchExpiry(t, r)
 }
 
 // lost ends the local half of a task that an operation found out of reach.
@@ -597,9 +597,14 @@ func (l *TaskLifecycle) lost(t *localTask, err error) {
 // in this process works on or waits for. It fires early for a task whose
 // worker is alive, to raise its time to live.
 func (l *TaskLifecycle) watchExpiry(t *localTask, r *Record) {
-	after, limited := l.untilLook(t, r)
+	after, limited := lookLater, true
+	l.guard("Options.Now", func() { after, limited = l.untilLook(t, r) })
 	l.lookAgain(t, after, limited)
 }
+
+// lookLater is how soon the expiry of a task is looked at again when it was
+// found alive, or could not be found out.
+const lookLater = time.Second
 
 // untilLook returns how long it is until the expiry of a task has to be
 // looked at, and whether it has to be at all.
@@ -614,7 +619,14 @@ func (l *TaskLifecycle) untilLook(t *localTask, r *Record) (time.Duration, bool)
 
 func (l *TaskLifecycle) lookAgain(t *localTask, after time.Duration, limited bool) {
 	t.arm(after, limited, func() {
-		l.guard("expiry", func() { l.checkExpiry(t.id) })
+		checked := false
+		l.guard("expiry", func() {
+			l.checkExpiry(t.id)
+			checked = true
+		})
+		if !checked {
+			l.lookAgain(t, lookLater, true)
+		}
 	})
 }
 
@@ -622,7 +634,6 @@ func (l *TaskLifecycle) lookAgain(t *localTask, after time.Duration, limited boo
 // the time to live of one whose worker is alive. A task that is still there,
 // because its time was extended or the clocks differ, is looked at again.
 func (l *TaskLifecycle) checkExpiry(id string) {
-	const again = time.Second
 	t := l.local.acquire(id)
 	defer l.local.release(t, 1)
 	if !l.opts.KeepExpiry && t.isRunning() {
@@ -644,10 +655,10 @@ func (l *TaskLifecycle) checkExpiry(id string) {
 		l.lost(t, err)
 	case l.live() != nil:
 	case err != nil:
-		l.lookAgain(t, again, true)
+		l.lookAgain(t, lookLater, true)
 	default:
 		after, limited := l.untilLook(t, &r)
-		l.lookAgain(t, max(after, again), limited)
+		l.lookAgain(t, max(after, lookLater), limited)
 	}
 }
 

@@ -237,6 +237,12 @@ type CreateOptions struct {
 // Errors: [ErrInvalid], naming the field; [ErrClosed]; [ErrShutdown]; ctx's;
 // the store's own. With any of them no task has been handed out.
 func (l *TaskLifecycle) CreateTask(ctx context.Context, opts *CreateOptions) (wire.CreateTaskResult, error) {
+	return l.create(ctx, opts, func(*localTask) error { return nil })
+}
+
+// create commits a new task. Before anybody can know of it, claim is called
+// with its local half.
+func (l *TaskLifecycle) create(ctx context.Context, opts *CreateOptions, claim func(*localTask) error) (wire.CreateTaskResult, error) {
 	var o CreateOptions
 	if opts != nil {
 		o = *opts
@@ -271,7 +277,17 @@ func (l *TaskLifecycle) CreateTask(ctx context.Context, opts *CreateOptions) (wi
 		Owner:         ownerOf(ctx),
 		Payload:       o.Payload,
 	}
-	if err := l.store.Create(ctx, r); err != nil {
+	t := l.local.acquire(id)
+	defer l.local.release(t, 1)
+	if err := t.begin(ctx); err != nil { // for the order of events
+		return wire.CreateTaskResult{}, err
+	}
+	defer t.done()
+	err = claim(t)
+	if err == nil {
+		err = l.store.Create(ctx, r)
+	}
+	if err != nil {
 		return wire.CreateTaskResult{}, fmt.Errorf("durabletasks: create task: %w", err)
 	}
 	l.happened(EventCreated, id, &r)

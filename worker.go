@@ -76,11 +76,16 @@ func (w *workers) started(id string) {
 	w.alive[id] = struct{}{}
 }
 
-// free gives a slot back; id is empty if its worker never started.
-func (w *workers) free(id string) {
+func (w *workers) ended(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.alive, id)
+}
+
+// free gives a slot back.
+func (w *workers) free() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.slots--; w.slots == 0 && w.drained {
 		close(w.idle)
 	}
@@ -115,20 +120,25 @@ func (w *workers) stragglers() []string {
 
 // Start creates a task and runs its worker: [TaskLifecycle.CreateTask] and
 // [TaskLifecycle.Go] in one. With [Options].MaxWorkers reached it reports
-// [ErrBusy] before anything is stored.
+// [ErrBusy] before anything is stored. A [TaskLifecycle.Recover] that runs at
+// the same time leaves the task to its worker.
 func (l *TaskLifecycle) Start(ctx context.Context, opts *CreateOptions, work Worker) (wire.CreateTaskResult, error) {
-	if err := l.workers.reserve(l.opts.MaxWorkers); err != nil {
+	p, err := l.place(l.opts.MaxWorkers)
+	if err != nil {
 		return wire.CreateTaskResult{}, err
 	}
-	created, err := l.CreateTask(ctx, opts)
+	defer p.abandon()
+	created, err := l.create(ctx, opts, func(t *localTask) error {
+		if !p.claim(t.id) {
+			return ErrExists
+		}
+		return nil
+	})
 	if err != nil {
-		l.workers.free("")
 		return wire.CreateTaskResult{}, err
 	}
 	// The task is committed: the caller's impatience no longer stops it.
-	if err := l.run(context.WithoutCancel(ctx), created.TaskID, work); err != nil {
-		return wire.CreateTaskResult{}, err
-	}
+	p.start(l.handle(ctx, created.TaskID), work)
 	return created, nil
 }
 
@@ -141,33 +151,78 @@ func (l *TaskLifecycle) Start(ctx context.Context, opts *CreateOptions, work Wor
 // [ErrShutdown]; [ErrClosed]; ctx's; the store's own. With any of them the
 // worker does not run.
 func (l *TaskLifecycle) Go(ctx context.Context, id string, work Worker) error {
-	if err := l.workers.reserve(l.opts.MaxWorkers); err != nil {
-		return err
-	}
-	return l.run(ctx, id, work)
+	return l.run(ctx, id, work, l.opts.MaxWorkers, func() {})
 }
 
-// run starts a worker in a slot that is reserved.
-func (l *TaskLifecycle) run(ctx context.Context, id string, work Worker) (err error) {
-	defer func() {
-		if err != nil {
-			l.workers.free("")
-		}
-	}()
-	if err := l.live(); err != nil {
+// run is Go with its own limit of workers; it calls before just before the
+// worker starts.
+func (l *TaskLifecycle) run(ctx context.Context, id string, work Worker, limit int, before func()) error {
+	p, err := l.place(limit)
+	if err != nil {
 		return err
 	}
+	defer p.abandon()
 	h, err := l.Handle(ctx, id)
 	if err != nil {
 		return err
 	}
-	t := l.local.acquire(id)
-	if !t.startRunning() {
-		l.local.release(t, 1)
+	if !p.claim(id) {
 		return ErrRunning
 	}
+	before()
+	p.start(h, work)
+	return nil
+}
+
+// place is one worker's place in the engine, before and while it runs.
+type place struct {
+	l       *TaskLifecycle
+	t       *localTask // nil until claimed
+	started bool       // its worker has, whose goroutine will leave
+}
+
+// place takes one of limit slots.
+func (l *TaskLifecycle) place(limit int) (*place, error) {
+	if err := l.workers.reserve(limit); err != nil {
+		return nil, err
+	}
+	return &place{l: l}, nil
+}
+
+// claim makes this the place of a task's one worker, if it has none.
+func (p *place) claim(id string) bool {
+	t := p.l.local.acquire(id)
+	if !t.startRunning() {
+		p.l.local.release(t, 1)
+		return false
+	}
+	p.t = t
+	return true
+}
+
+// abandon gives the place back, unless a worker has it now. It is for the
+// goroutine that has taken it.
+func (p *place) abandon() {
+	if !p.started {
+		p.leave()
+	}
+}
+
+// leave gives the place back.
+func (p *place) leave() {
+	if p.t != nil {
+		p.t.stopRunning()
+		p.l.local.release(p.t, 1)
+	}
+	p.l.workers.free()
+}
+
+// start runs the worker in a place that is claimed.
+func (p *place) start(h *Handle, work Worker) {
+	l := p.l
 	worker := h.Context().(*workerContext)
-	l.workers.started(id)
+	l.workers.started(h.id)
+	p.started = true
 	go func() {
 		var result wire.JSON
 		var failure error
@@ -184,15 +239,13 @@ func (l *TaskLifecycle) run(ctx context.Context, id string, work Worker) (err er
 			if !settled { // an error of the worker's own type may panic
 				l.guard("settle task", func() { l.settle(h, wire.JSON{}, internalError()) })
 			}
-			t.stopRunning()
-			l.local.detach(t, worker, context.Canceled)
-			l.local.release(t, 1)
-			l.workers.free(id)
+			l.workers.ended(h.id)
+			l.local.detach(p.t, worker, context.Canceled)
+			p.leave()
 		}()
 		result, failure = work(worker, h)
 		returned = true
 	}()
-	return nil
 }
 
 func (t *localTask) startRunning() bool {
@@ -308,13 +361,10 @@ func (l *TaskLifecycle) Recover(ctx context.Context, resume func(Record) Worker)
 		if work == nil {
 			return true
 		}
-		if failed = l.workers.reserve(0); failed != nil {
-			return false
-		}
-		switch err := l.run(WithOwner(ctx, r.Owner), r.ID, work); {
+		err := l.run(WithOwner(ctx, r.Owner), r.ID, work, 0, func() { l.happened(EventRecovered, r.ID, &r) })
+		switch {
 		case err == nil:
 			n++
-			l.happened(EventRecovered, r.ID, &r)
 		case errors.Is(err, ErrRunning), errors.Is(err, ErrTerminal), errors.Is(err, ErrNotFound):
 		default:
 			failed = err

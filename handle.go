@@ -85,9 +85,9 @@ func (l *TaskLifecycle) attach(base context.Context, id string) *workerContext {
 	case err != nil: // the next write will meet it
 	default:
 		l.follow(t, &r)
-		if l.open() != nil {
-			t.interrupt(ErrShutdown)
-		}
+	}
+	if l.open() != nil {
+		t.interrupt(ErrShutdown)
 	}
 	return w
 }

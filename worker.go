@@ -412,7 +412,11 @@ func (l *TaskLifecycle) Shutdown(ctx context.Context) error {
 	case <-idle:
 	case <-l.life.Done():
 	case <-ctx.Done():
-		late = &ShutdownError{TaskIDs: l.workers.stragglers(), Cause: context.Cause(ctx)}
+		select {
+		case <-idle: // also just in time
+		default:
+			late = &ShutdownError{TaskIDs: l.workers.stragglers(), Cause: context.Cause(ctx)}
+		}
 	}
 	return errors.Join(late, l.Close())
 }

@@ -32,7 +32,7 @@ type Handle struct {
 	ctx    *workerContext // nil until asked for
 
 	mu    sync.Mutex
-	taken bool // the answers that the record holds have been handed to this worker
+	taken []string // the keys of the round whose answers this worker was handed last
 }
 
 // Handle returns the worker's side of an unfinished task. Its [Handle.Context]
@@ -152,7 +152,7 @@ func (h *Handle) Progress(ctx context.Context, message string, opts *ProgressOpt
 		}
 		if !o.Checkpoint.IsZero() {
 			r.Checkpoint = o.Checkpoint
-			if h.hasTaken() && r.Status == StatusWorking {
+			if r.Status == StatusWorking && h.hasTaken(r.InputResponses) {
 				r.InputResponses = nil
 			}
 		}
@@ -309,7 +309,6 @@ func (h *Handle) ask(ctx context.Context, begin func() ([]string, error)) (map[s
 	t.listen(ear)
 	defer h.l.local.ignore(t, ear)
 	defer t.stopAsking()
-	h.setTaken(false)
 	keys, err := begin()
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -330,7 +329,7 @@ func (h *Handle) ask(ctx context.Context, begin func() ([]string, error)) (map[s
 			if err != nil {
 				return nil, err
 			}
-			h.setTaken(true)
+			h.setTaken(keys)
 			return r.InputResponses, nil
 		}
 		if first {
@@ -381,16 +380,22 @@ func (t *localTask) stopAsking() {
 	t.asking = false
 }
 
-func (h *Handle) hasTaken() bool {
+// hasTaken reports whether these answers have been handed to this worker. A
+// key belongs to one round for ever, so one key tells.
+func (h *Handle) hasTaken(answers map[string]wire.JSON) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.taken
+	if len(h.taken) == 0 {
+		return false
+	}
+	_, ok := answers[h.taken[0]]
+	return ok
 }
 
-func (h *Handle) setTaken(taken bool) {
+func (h *Handle) setTaken(keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.taken = taken
+	h.taken = keys
 }
 
 // finish ends a task. What is only of use to a task that goes on is dropped.

@@ -253,10 +253,14 @@ func (h *Handle) RequestInput(ctx context.Context, requests map[string]wire.JSON
 			if r.CancelRequested {
 				return nothing, ErrCancelled
 			}
+			var again []string
 			for _, used := range r.UsedInputKeys {
-				if _, again := requests[used]; again {
-					return nothing, &DuplicateKeyError{Key: used}
+				if _, ok := requests[used]; ok {
+					again = append(again, used)
 				}
+			}
+			if len(again) > 0 {
+				return nothing, &DuplicateKeyError{Key: slices.Min(again)}
 			}
 			r.Status = StatusInputRequired
 			r.InputRequests = maps.Clone(requests)

@@ -27,7 +27,9 @@ import (
 //   - a panic, or runtime.Goexit: failed with -32603, without details; the
 //     stack goes to the log.
 //
-// A worker that ends its task itself returns a zero result and no error.
+// A worker that ends its task itself returns a zero result and no error. So
+// may one that leaves because its context has ended: that counts as returning
+// the context's cause.
 type Worker func(ctx context.Context, h *Handle) (wire.JSON, error)
 
 // workers counts the goroutines that the engine runs workers in.
@@ -287,6 +289,9 @@ func (l *TaskLifecycle) crashed(p any) error {
 func (l *TaskLifecycle) settle(h *Handle, result wire.JSON, failure error) {
 	ctx := h.base
 	cause := context.Cause(h.Context())
+	if failure == nil && result.IsZero() {
+		failure = cause // a worker that left because it was told to
+	}
 	var rpc *wire.Error
 	var err error
 	switch {

@@ -299,7 +299,9 @@ func (h *Handle) ResumeInput(ctx context.Context) (map[string]wire.JSON, error) 
 }
 
 // ask waits for the answers of the round that begin starts. It listens before
-// the round begins, so that no answer is missed.
+// the round begins, so that no answer is missed. What it reports of the task,
+// the task's contexts know before it returns: a worker that leaves with that
+// error is settled by their cause.
 func (h *Handle) ask(ctx context.Context, begin func() ([]string, error)) (map[string]wire.JSON, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -331,6 +333,7 @@ func (h *Handle) ask(ctx context.Context, begin func() ([]string, error)) (map[s
 		}
 		if done, err := round(&r, keys); done || err != nil {
 			if err != nil {
+				h.l.follow(t, &r)
 				return nil, err
 			}
 			h.setTaken(keys)
@@ -344,8 +347,10 @@ func (h *Handle) ask(ctx context.Context, begin func() ([]string, error)) (map[s
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-h.l.workers.draining():
+			t.interrupt(ErrShutdown)
 			return nil, ErrShutdown
 		case <-h.l.life.Done():
+			h.l.local.end(t, ErrClosed)
 			return nil, ErrClosed
 		}
 	}

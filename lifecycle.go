@@ -520,8 +520,8 @@ func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Reco
 		before, next := markOf(&old), old // the containers are ours to change
 		switch what, err := decide(&next); {
 		case err != nil || what == nothing:
-			if old.Status.Terminal() && !errors.Is(err, ErrNotFound) {
-				l.follow(t, &old) // another process may have ended it
+			if (old.Status.Terminal() || old.CancelRequested) && !errors.Is(err, ErrNotFound) {
+				l.follow(t, &old) // another process may have done so
 			}
 			return err
 		case what == stamped:

@@ -20,10 +20,8 @@ import (
 
 var (
 	form    = wire.MustParse(`{"method":"elicitation/create","params":{"message":"Name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}`)
-	roots   = wire.MustParse(`{"method":"roots/list"}`)
 	accept  = wire.MustParse(`{"action":"accept","content":{"name":"Ada"}}`)
 	decline = wire.MustParse(`{"action":"decline"}`)
-	noRoots = wire.MustParse(`{"roots":[]}`)
 	aText   = wire.MustParse(`"text"`)
 	done    = wire.MustParse(`{"content":[],"resultType":"complete"}`)
 )

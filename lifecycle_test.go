@@ -25,7 +25,6 @@ type cell struct {
 	h      *durabletasks.Handle
 	waiter <-chan answer // of the call that waits for the keys a and b, if any
 	parked <-chan answer // of the operation, if it waits
-	err    error         // that the waiter came back with, if it has
 }
 
 var unswept = &durabletasks.Options{SweepInterval: durabletasks.NoLimit}

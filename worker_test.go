@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -413,6 +414,7 @@ func TestRecover(t *testing.T) {
 		_, err = l.Start(ctx, nil, sleeping)
 		check(t, err)
 		var seen []string
+		var mu sync.Mutex
 		got := map[string]string{}
 		resume := func(r durabletasks.Record) durabletasks.Worker {
 			name, ok := r.Payload.Get("name").Text()
@@ -438,7 +440,9 @@ func TestRecover(t *testing.T) {
 				saved, err := h.Checkpoint(ctx)
 				check(t, err)
 				a, err := h.ResumeInput(ctx)
+				mu.Lock()
 				got[name] = fmt.Sprint(len(a), " ", errorName(err), " ", saved)
+				mu.Unlock()
 				if err != nil {
 					return wire.JSON{}, err
 				}
@@ -769,7 +773,7 @@ func TestKeepExpiry(t *testing.T) {
 			if len(causes) != 0 {
 				t.Fatal("expired early:", <-causes)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			wantError(t, "cause", <-causes, durabletasks.ErrExpired)
 		}

@@ -1,0 +1,166 @@
+package durabletasks_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+// Each event comes once, in commit order, and tells the state after it (case
+// 70).
+func TestEvents(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log events
+		var book logbook
+		store := newShared()
+		opts := &durabletasks.Options{OnEvent: log.hook, Logger: book.logger(), NewID: func() string { return "bearer-token" }}
+		k := &task{t: t, store: store, opts: opts, l: open(t, store, opts)}
+		k.id = create(t, k.l, &durabletasks.CreateOptions{StatusMessage: "secret", Payload: wire.MustParse(`"secret"`)})
+		k.h = handle(t, k.l, k.id)
+		time.Sleep(1234 * time.Millisecond)
+		check(t, k.h.Progress(ctx, "secret", nil))
+		w := request(k.h, "secret-a", "b")
+		k.update(accepts("secret-a"))
+		k.update(accepts("x"))
+		k.update(accepts("b"))
+		check(t, (<-w).err)
+		check(t, k.l.CancelTask(ctx, k.id))
+		check(t, k.l.CancelTask(ctx, k.id))
+		k.restart()
+		n, err := k.l.Recover(ctx, func(durabletasks.Record) durabletasks.Worker {
+			return func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
+				return wire.MustParse(`{"s":"secret"}`), nil
+			}
+		})
+		if n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		synctest.Wait()
+		check(t, k.l.CancelTask(ctx, k.id))
+		time.Sleep(2 * time.Hour)
+		want := "created (working), input required (input_required), input received (input_required), input received (working), " +
+			"cancel requested (working), recovered (working), ended (completed), swept 1"
+		if got := log.String(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		digest := log.all[0].Task
+		for i, e := range log.all {
+			if e.Kind == durabletasks.EventSwept {
+				if e.Task != "" || e.Age != 0 {
+					t.Errorf("%+v", e)
+				}
+				continue
+			}
+			age := 1234 * time.Millisecond
+			if i == 0 {
+				age = 0
+			}
+			if len(digest) != 12 || e.Task != digest || e.Age != age || e.Count != 0 {
+				t.Errorf("%+v", e)
+			}
+		}
+		text := book.String()
+		for _, secret := range []string{"secret", "bearer", k.id} {
+			if strings.Contains(text, secret) {
+				t.Errorf("the log tells %q: %s", secret, text)
+			}
+		}
+		if got := strings.Count(text, "\n"); got != len(log.all) {
+			t.Errorf("%d lines for %d events: %s", got, len(log.all), text)
+		}
+		if want := `level=INFO msg="task ended" task=` + digest + ` status=completed age=1.234s`; !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	})
+}
+
+// What a hook or a logger does is its own affair.
+func TestHooksPanic(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for name, opts := range map[string]*durabletasks.Options{
+			"hook":   {OnEvent: func(durabletasks.Event) { panic("hook") }},
+			"logger": {Logger: slog.New(panicHandler{slog.DiscardHandler})},
+			"both":   {OnEvent: func(durabletasks.Event) { panic("hook") }, Logger: slog.New(panicHandler{slog.DiscardHandler})},
+		} {
+			opts.SweepInterval = second
+			l := open(t, newShared(), opts)
+			c, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+				a, err := h.RequestInput(ctx, forms("a"))
+				if err != nil || len(a) != 1 {
+					return wire.JSON{}, errors.New("no answer")
+				}
+				panic("worker")
+			})
+			check(t, err)
+			synctest.Wait()
+			_, err = l.UpdateTask(ctx, c.TaskID, accepts("a"))
+			check(t, err)
+			synctest.Wait()
+			if v := get(t, l, c.TaskID); v.Status != durabletasks.StatusFailed {
+				t.Errorf("%s: %s", name, v.Status)
+			}
+			time.Sleep(2 * time.Hour)
+			if n, err := l.Sweep(ctx); n != 0 || err != nil {
+				t.Errorf("%s: the engine's own sweeps have ended: %d, %v", name, n, err)
+			}
+			check(t, l.Shutdown(ctx))
+		}
+	})
+}
+
+type panicHandler struct{ slog.Handler }
+
+func (panicHandler) Enabled(context.Context, slog.Level) bool  { panic("logger") }
+func (panicHandler) Handle(context.Context, slog.Record) error { panic("logger") }
+
+// A hook that panics is told to the log, without what it panicked with.
+func TestHookPanicIsLogged(t *testing.T) {
+	var book logbook
+	l := open(t, newShared(), &durabletasks.Options{OnEvent: func(durabletasks.Event) { panic("secret") }, Logger: book.logger()})
+	create(t, l, nil)
+	if text := book.String(); !strings.Contains(text, `msg="panic survived" in=Options.OnEvent type=string`) || strings.Contains(text, "secret") {
+		t.Errorf("log: %s", text)
+	}
+}
+
+// A failing sweep is told to the log and tried again.
+func TestSweepFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var book logbook
+		store := &brokenSweep{shared: newShared()}
+		l := open(t, store, &durabletasks.Options{Logger: book.logger()})
+		time.Sleep(13*time.Minute + second)
+		if n := strings.Count(book.String(), "sweep failed"); n != 3 {
+			t.Errorf("log: %s", &book)
+		}
+		l.Close()
+	})
+}
+
+type brokenSweep struct{ shared }
+
+func (brokenSweep) Sweep(context.Context, time.Time) (int, error) { return 0, errors.New("broken") }
+
+// A hook may look at the task that it hears of.
+func TestHookReads(t *testing.T) {
+	var l *durabletasks.TaskLifecycle
+	var seen []string
+	id := "t"
+	l = open(t, newShared(), &durabletasks.Options{NewID: func() string { return id }, OnEvent: func(e durabletasks.Event) {
+		v, err := l.GetTask(ctx, id)
+		check(t, err)
+		seen = append(seen, string(v.Status))
+	}})
+	create(t, l, nil)
+	check(t, handle(t, l, id).Complete(ctx, done))
+	if got := strings.Join(seen, " "); got != "working completed" {
+		t.Errorf("seen %s", got)
+	}
+}

@@ -1,0 +1,708 @@
+package durabletasks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+// task is a task in an engine that can be restarted.
+type task struct {
+	t     *testing.T
+	store durabletasks.TaskStore
+	opts  *durabletasks.Options
+	l     *durabletasks.TaskLifecycle
+	id    string
+	h     *durabletasks.Handle
+}
+
+func newTask(t *testing.T, store durabletasks.TaskStore, opts *durabletasks.Options) *task {
+	k := &task{t: t, store: store, opts: opts}
+	k.l = open(t, store, opts)
+	k.id = create(t, k.l, nil)
+	k.h = handle(t, k.l, k.id)
+	return k
+}
+
+// restart ends the engine and goes on with another over the same store.
+func (k *task) restart() {
+	k.l.Close()
+	synctest.Wait()
+	k.l = open(k.t, k.store, k.opts)
+	k.h = handle(k.t, k.l, k.id)
+}
+
+func (k *task) update(responses map[string]wire.JSON) {
+	k.t.Helper()
+	_, err := k.l.UpdateTask(ctx, k.id, responses)
+	check(k.t, err)
+}
+
+func (k *task) resume() <-chan answer {
+	return ask(func() (map[string]wire.JSON, error) { return k.h.ResumeInput(ctx) })
+}
+
+// Case 18: what was acknowledged stays with the task, whatever dies between,
+// until its worker has moved on.
+func TestAnswersSurvive(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), nil)
+		w := request(k.h, "a", "b")
+		k.update(map[string]wire.JSON{"a": accept})
+		k.restart()
+		wantError(t, "waiter", (<-w).err, durabletasks.ErrClosed)
+		if v := get(t, k.l, k.id); v.Status != durabletasks.StatusInputRequired || !reflect.DeepEqual(v.InputRequests, forms("b")) {
+			t.Errorf("after the first answer: %+v", v)
+		}
+		w = k.resume()
+		k.update(map[string]wire.JSON{"a": decline, "b": decline})
+		want := map[string]wire.JSON{"a": accept, "b": decline}
+		if a := <-w; !reflect.DeepEqual(a.values, want) {
+			t.Errorf("answers %v", a)
+		}
+		// The worker had them, and died before it wrote anything.
+		for range 2 {
+			k.restart()
+			if a := <-k.resume(); !reflect.DeepEqual(a.values, want) {
+				t.Errorf("answers after a restart: %v", a)
+			}
+		}
+		// It can have them as often as it likes, and change its copy.
+		a := <-k.resume()
+		clear(a.values)
+		check(t, k.h.Progress(ctx, "thinking", nil))
+		k.restart()
+		// A checkpoint of a worker that has not had the answers keeps them.
+		check(t, k.h.Progress(ctx, "", &durabletasks.ProgressOptions{Checkpoint: aText}))
+		if a := <-k.resume(); !reflect.DeepEqual(a.values, want) {
+			t.Errorf("answers after a checkpoint: %v", a)
+		}
+		// A round that is refused makes it forget nothing.
+		_, err := k.h.RequestInput(ctx, forms("a"))
+		wantError(t, "a used key", err, durabletasks.ErrDuplicateKey)
+		if r := stored(t, k.store, k.id); !reflect.DeepEqual(r.InputResponses, want) {
+			t.Errorf("answers in the record: %v", r.InputResponses)
+		}
+		// Having had them, its next checkpoint drops them.
+		check(t, k.h.Progress(ctx, "", &durabletasks.ProgressOptions{Checkpoint: done}))
+		if r := stored(t, k.store, k.id); r.InputResponses != nil {
+			t.Errorf("answers kept: %v", r.InputResponses)
+		}
+		_, err = k.h.ResumeInput(ctx)
+		wantError(t, "nothing to resume", err, durabletasks.ErrNoInput)
+	})
+}
+
+// The other ways to move on: another round, and the end.
+func TestAnswersAreDropped(t *testing.T) {
+	for name, next := range map[string]func(k *task) error{
+		"another round": func(k *task) error { request(k.h, "b"); return nil },
+		"complete":      func(k *task) error { return k.h.Complete(ctx, done) },
+		"fail":          func(k *task) error { return k.h.Fail(ctx, &wire.Error{Message: "m"}) },
+		"cancelled":     func(k *task) error { return k.h.Cancelled(ctx, "") },
+	} {
+		bubble(t, func(t *testing.T) {
+			k := newTask(t, newShared(), nil)
+			w := request(k.h, "a")
+			k.update(accepts("a"))
+			check(t, (<-w).err)
+			synctest.Wait()
+			check(t, next(k))
+			if r := stored(t, k.store, k.id); r.InputResponses != nil {
+				t.Errorf("%s: %v", name, r.InputResponses)
+			}
+		})
+	}
+}
+
+// A checkpoint through one handle does not drop what another has asked.
+func TestCheckpointBesideAnotherRound(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), nil)
+		w := request(k.h, "a")
+		k.update(accepts("a"))
+		check(t, (<-w).err)
+		other := handle(t, k.l, k.id)
+		gone, cancel := context.WithCancel(ctx)
+		w = ask(func() (map[string]wire.JSON, error) { return other.RequestInput(gone, forms("b")) })
+		cancel()
+		<-w
+		check(t, k.h.Progress(ctx, "", &durabletasks.ProgressOptions{Checkpoint: aText}))
+		k.update(accepts("b"))
+		check(t, k.h.Progress(ctx, "", &durabletasks.ProgressOptions{Checkpoint: aText}))
+		values, err := other.ResumeInput(ctx)
+		if err != nil || values["b"] != accept {
+			t.Errorf("answers %v, %v", values, err)
+		}
+	})
+}
+
+// A wait that its caller gives up can be taken up again.
+func TestWaitIsGivenUp(t *testing.T) {
+	mine := errors.New("mine")
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), nil)
+		for i, give := range []func() (context.Context, func(), error){
+			func() (context.Context, func(), error) {
+				c, cancel := context.WithCancelCause(ctx)
+				return c, func() { cancel(mine) }, mine
+			},
+			func() (context.Context, func(), error) {
+				c, cancel := context.WithTimeout(ctx, second)
+				t.Cleanup(cancel)
+				return c, func() { time.Sleep(second) }, context.DeadlineExceeded
+			},
+		} {
+			c, end, want := give()
+			key := fmt.Sprint("k", i)
+			w := ask(func() (map[string]wire.JSON, error) { return k.h.RequestInput(c, forms(key)) })
+			_, err := k.h.ResumeInput(ctx)
+			wantError(t, "a second waiter", err, durabletasks.ErrInputPending)
+			_, err = k.h.RequestInput(ctx, forms("other"))
+			wantError(t, "a second asker", err, durabletasks.ErrInputPending)
+			end()
+			synctest.Wait()
+			wantError(t, "the waiter", (<-w).err, want)
+			_, err = k.h.RequestInput(c, forms("other"))
+			wantError(t, "an asker whose context is done", err, want)
+			if v := get(t, k.l, k.id); v.Status != durabletasks.StatusInputRequired {
+				t.Errorf("status %s", v.Status)
+			}
+			w = k.resume()
+			k.update(accepts(key))
+			check(t, (<-w).err)
+		}
+	})
+}
+
+// Case 25: a key is used once in a task's lifetime, whatever it looks like.
+func TestKeysAreNeverReused(t *testing.T) {
+	keys := []string{"", " ", "__proto__", "constructor", "a\x00b", "\u00e9", "e\u0301", strings.Repeat("k", 10_000)}
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), nil)
+		for _, key := range keys {
+			w := request(k.h, key)
+			k.update(accepts(key))
+			if a := <-w; a.err != nil || a.values[key] != accept {
+				t.Errorf("key %.10q: %v", key, a)
+			}
+		}
+		w := request(k.h, "y", "x") // one round's keys are kept in order
+		k.update(accepts("x", "y"))
+		check(t, (<-w).err)
+		keys := append(slices.Clone(keys), "x", "y")
+		for range 2 {
+			for _, key := range keys {
+				_, err := k.h.RequestInput(ctx, forms(key, "new"))
+				var again *durabletasks.DuplicateKeyError
+				if !errors.As(err, &again) || again.Key != key {
+					t.Errorf("key %.10q again: %.100v", key, err)
+				}
+			}
+			k.restart()
+		}
+		_, err := k.h.RequestInput(ctx, forms(keys...))
+		var again *durabletasks.DuplicateKeyError
+		if !errors.As(err, &again) || again.Key != slices.Min(keys) {
+			t.Errorf("all keys again: %.100v", err)
+		}
+		_, err = k.h.RequestInput(ctx, forms("y", "x"))
+		if !errors.As(err, &again) || again.Key != "x" {
+			t.Errorf("two keys again: %v", err)
+		}
+		if r := stored(t, k.store, k.id); !slices.Equal(r.UsedInputKeys, keys) {
+			t.Errorf("used keys %.10q", r.UsedInputKeys)
+		}
+	})
+}
+
+// What the worker hands in is its own to change afterwards (case 35).
+func TestRequestsAreCopied(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), nil)
+		requests := forms("a")
+		w := ask(func() (map[string]wire.JSON, error) { return k.h.RequestInput(ctx, requests) })
+		clear(requests)
+		v := get(t, k.l, k.id)
+		if !reflect.DeepEqual(v.InputRequests, forms("a")) {
+			t.Errorf("requests %v", v.InputRequests)
+		}
+		clear(v.InputRequests)
+		answers := accepts("a")
+		k.update(answers)
+		clear(answers)
+		a := <-w
+		if !reflect.DeepEqual(a.values, accepts("a")) {
+			t.Errorf("answers %v", a)
+		}
+		clear(a.values)
+		if r := stored(t, k.store, k.id); !reflect.DeepEqual(r.InputResponses, accepts("a")) {
+			t.Errorf("stored %v", r.InputResponses)
+		}
+	})
+}
+
+// Case 21 and 27: a cancel reaches every kind of worker, outlives every
+// process, and a worker that asks after it asks nobody.
+func TestCancelIsDurable(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), nil)
+		hctx := k.h.Context()
+		w := request(k.h, "a")
+		before := get(t, k.l, k.id)
+		time.Sleep(second)
+		check(t, k.l.CancelTask(ctx, k.id))
+		wantError(t, "waiter", (<-w).err, durabletasks.ErrCancelled)
+		synctest.Wait()
+		wantError(t, "context", context.Cause(hctx), durabletasks.ErrCancelled)
+		for range 2 {
+			k.restart()
+			wantError(t, "context", context.Cause(k.h.Context()), durabletasks.ErrCancelled)
+			_, err := k.h.RequestInput(ctx, forms("b"))
+			wantError(t, "RequestInput", err, durabletasks.ErrCancelled)
+			_, err = k.h.ResumeInput(ctx)
+			wantError(t, "ResumeInput", err, durabletasks.ErrCancelled)
+			if v := get(t, k.l, k.id); !reflect.DeepEqual(v, before) {
+				t.Errorf("a cancel shows: %+v", v)
+			}
+			version := stored(t, k.store, k.id).Version
+			check(t, k.l.CancelTask(ctx, k.id))
+			if v := stored(t, k.store, k.id).Version; v != version {
+				t.Errorf("a second cancel was committed")
+			}
+		}
+		check(t, k.l.Go(ctx, k.id, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+			_, err := h.ResumeInput(ctx)
+			return wire.JSON{}, err
+		}))
+		synctest.Wait()
+		if v := get(t, k.l, k.id); v.Status != durabletasks.StatusCancelled {
+			t.Errorf("status %s", v.Status)
+		}
+	})
+}
+
+// A worker settles its task with the context that it has, however that ended
+// and whenever, and is told what became of the task. Its own reasons stop it.
+func TestWritesOfEndedContexts(t *testing.T) {
+	writes := map[string]func(ctx context.Context, h *durabletasks.Handle) error{
+		"Complete":   func(ctx context.Context, h *durabletasks.Handle) error { return h.Complete(ctx, done) },
+		"Fail":       func(ctx context.Context, h *durabletasks.Handle) error { return h.Fail(ctx, &wire.Error{Message: "m"}) },
+		"Cancelled":  func(ctx context.Context, h *durabletasks.Handle) error { return h.Cancelled(ctx, "") },
+		"Progress":   func(ctx context.Context, h *durabletasks.Handle) error { return h.Progress(ctx, "m", nil) },
+		"ExtendTTL":  func(ctx context.Context, h *durabletasks.Handle) error { return h.ExtendTTL(ctx, 9*time.Hour) },
+		"Checkpoint": func(ctx context.Context, h *durabletasks.Handle) error { _, err := h.Checkpoint(ctx); return err },
+	}
+	for name, write := range writes {
+		for end, row := range map[string]struct {
+			do   func(k *task)
+			want string
+		}{
+			"cancel":    {func(k *task) { check(t, k.l.CancelTask(ctx, k.id)) }, "ok"},
+			"ended":     {func(k *task) { check(t, handle(t, k.l, k.id).Complete(ctx, done)) }, "Terminal"},
+			"expired":   {func(k *task) { time.Sleep(time.Hour); synctest.Wait() }, "NotFound"},
+			"closed":    {func(k *task) { k.l.Close() }, "Closed"},
+			"shut down": {func(k *task) { go k.l.Shutdown(ctx); synctest.Wait() }, "ok"},
+		} {
+			bubble(t, func(t *testing.T) {
+				k := newTask(t, newShared(), unswept)
+				if end == "shut down" { // somebody must hold it up
+					stop := make(chan struct{})
+					defer close(stop)
+					_, err := k.l.Start(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { <-stop; return done, nil })
+					check(t, err)
+				}
+				derived, cancel := context.WithTimeout(k.h.Context(), 3*time.Hour)
+				defer cancel()
+				row.do(k)
+				if derived.Err() == nil {
+					t.Fatal("context did not end")
+				}
+				if got := errorName(write(derived, k.h)); got != row.want {
+					t.Errorf("%s, %s: got %s, want %s", name, end, got, row.want)
+				}
+			})
+		}
+		bubble(t, func(t *testing.T) {
+			k := newTask(t, newShared(), nil)
+			mine, cancel := context.WithCancel(k.h.Context())
+			cancel()
+			wantError(t, name+" of a caller who has left", write(mine, k.h), context.Canceled)
+			if r := stored(t, k.store, k.id); r.Version != 0 {
+				t.Errorf("%s was committed", name)
+			}
+		})
+	}
+}
+
+// The end of a worker's context does not take away a write that waits its
+// turn behind it.
+func TestWritesThatWaitTheirTurn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := &flawed{shared: newShared()}
+		k := newTask(t, store, nil)
+		slow := make(chan struct{})
+		store.onUpdate = func(durabletasks.Record) error { <-slow; return nil }
+		cancelled := make(chan error, 1)
+		go func() { cancelled <- k.l.CancelTask(ctx, k.id) }()
+		synctest.Wait()
+		hctx := k.h.Context()
+		completed, own := make(chan error, 1), make(chan error, 1)
+		go func() { completed <- k.h.Complete(hctx, done) }()
+		short, stop := context.WithTimeout(hctx, second)
+		defer stop()
+		go func() { own <- k.h.Progress(short, "never", nil) }()
+		time.Sleep(2 * second)
+		wantError(t, "a write that waited too long", <-own, context.DeadlineExceeded)
+		close(slow)
+		check(t, <-cancelled)
+		check(t, <-completed)
+		wantError(t, "context", context.Cause(hctx), durabletasks.ErrCancelled)
+		if v := get(t, k.l, k.id); v.Status != durabletasks.StatusCompleted {
+			t.Errorf("status %s", v.Status)
+		}
+	})
+}
+
+func TestCheckpoint(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), nil)
+		if saved, err := k.h.Checkpoint(ctx); err != nil || !saved.IsZero() {
+			t.Errorf("at first: %v, %v", saved, err)
+		}
+		var want wire.JSON
+		for i := range 3 {
+			want = wire.MustParse(fmt.Sprintf(`{"page":%d}`, i))
+			check(t, k.h.Progress(ctx, "m", &durabletasks.ProgressOptions{Checkpoint: want}))
+			if r := stored(t, k.store, k.id); r.Version != int64(i+1) || r.StatusMessage != "m" || r.Checkpoint != want {
+				t.Errorf("not one commit: %+v", r)
+			}
+		}
+		check(t, k.h.Progress(ctx, "", nil))
+		k.restart()
+		if saved, err := k.h.Checkpoint(ctx); err != nil || saved != want {
+			t.Errorf("after a restart: %v, %v", saved, err)
+		}
+		if text := string(wire.GetTaskResult{Task: get(t, k.l, k.id)}.AppendJSON(nil)); strings.Contains(text, "page") {
+			t.Errorf("a client sees it: %s", text)
+		}
+	})
+}
+
+func TestProgressOptions(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), nil)
+		for _, step := range []struct {
+			message  string
+			poll     time.Duration
+			wantPoll time.Duration
+		}{
+			{"a", 0, second}, {"", 1500 * time.Microsecond, 2 * time.Millisecond}, {"b", durabletasks.NoLimit, durabletasks.NoLimit},
+			{"c", 0, durabletasks.NoLimit}, {"", 7 * second, 7 * second},
+		} {
+			check(t, k.h.Progress(ctx, step.message, &durabletasks.ProgressOptions{PollInterval: step.poll}))
+			if v := get(t, k.l, k.id); v.StatusMessage != step.message || v.PollInterval != step.wantPoll || v.Status != durabletasks.StatusWorking {
+				t.Errorf("after %+v: %+v", step, v)
+			}
+		}
+	})
+}
+
+// ExtendTTL counts from now and never shortens.
+func TestExtendTTL(t *testing.T) {
+	const h = time.Hour
+	const most = math.MaxInt64 / time.Millisecond * time.Millisecond
+	for _, row := range []struct{ ttl, age, d, want time.Duration }{
+		{h, 0, 2 * h, 2 * h},
+		{h, h / 2, h, h + h/2},
+		{h, h / 2, h / 2, h},
+		{h, h / 2, h / 4, h},
+		{h, h / 2, h/2 + 1, h + time.Millisecond},
+		{h, 0, durabletasks.NoLimit, durabletasks.NoLimit},
+		{durabletasks.NoLimit, 0, h, durabletasks.NoLimit},
+		{h, second, most, durabletasks.NoLimit}, // more than a Duration holds
+		{h, 0, most, most},
+		{h, -h, 2 * h, 2 * h}, // a clock behind the creation
+		{h, -h, h, h},
+	} {
+		now := time.Date(2026, 7, 28, 0, 0, 0, 0, time.UTC)
+		clock := func() time.Time { return now }
+		store := shared{&durabletasks.MemStore{Now: clock}}
+		l := open(t, store, &durabletasks.Options{Now: clock, TTL: row.ttl, SweepInterval: durabletasks.NoLimit})
+		id := create(t, l, nil)
+		hd := handle(t, l, id)
+		now = now.Add(row.age)
+		check(t, hd.ExtendTTL(ctx, row.d))
+		r := stored(t, store, id)
+		if r.TTL != row.want || (r.Version == 0) != (row.want == row.ttl) {
+			t.Errorf("ttl %v, age %v, extended by %v: %v, version %d, want %v", row.ttl, row.age, row.d, r.TTL, r.Version, row.want)
+		}
+	}
+	l := open(t, newShared(), nil)
+	wantError(t, "too long", handle(t, l, create(t, l, nil)).ExtendTTL(ctx, 1<<63-1), durabletasks.ErrInvalid)
+}
+
+// Results and errors come out as they went in (cases 11 and 17).
+func TestPayloads(t *testing.T) {
+	const odd = `{"id":9007199254740993,"big":1e400,"f":1.0,"long":123456789012345678901234567890,"__proto__":null,"l":"\ud800","nul":"\u0000"}`
+	l := open(t, newShared(), nil)
+	for in, want := range map[string]string{
+		odd:                                 `{"resultType":"complete",` + odd[1:],
+		`{}`:                                `{"resultType":"complete"}`,
+		`{"resultType":"complete"}`:         `{"resultType":"complete"}`,
+		`{"a":1,"resultType" : "complete"}`: `{"a":1,"resultType":"complete"}`,
+		`{"isError":true,"content":[]}`:     `{"resultType":"complete","isError":true,"content":[]}`,
+	} {
+		id := create(t, l, nil)
+		check(t, handle(t, l, id).Complete(ctx, wire.MustParse(in)))
+		if v := get(t, l, id); v.Result.String() != want {
+			t.Errorf("%s became %s", in, v.Result)
+		}
+	}
+	for _, bad := range []string{`[]`, `null`, `1`, `"x"`, `true`, `{"resultType":"input_required"}`, `{"resultType":null}`, `{"resultType":"Complete"}`} {
+		id := create(t, l, nil)
+		wantError(t, bad, handle(t, l, id).Complete(ctx, wire.MustParse(bad)), durabletasks.ErrInvalid)
+	}
+	for want, in := range map[string]*wire.Error{
+		"{\"code\":-9223372036854775808,\"message\":\"\\\"<\u2028\\u0000\"}": {Code: -1 << 63, Message: "\"<\u2028\x00"},
+		`{"code":0,"message":"m","data":` + odd + `}`:                        {Message: "m", Data: wire.MustParse(odd)},
+		`{"code":0,"message":"m","data":null}`:                               {Message: "m", Data: wire.MustParse("null")},
+	} {
+		id := create(t, l, nil)
+		h := handle(t, l, id)
+		check(t, h.Progress(ctx, "before", nil))
+		check(t, h.Fail(ctx, in))
+		if v := get(t, l, id); v.Error.String() != want || v.StatusMessage != in.Message {
+			t.Errorf("got %s, %q, want %s", v.Error, v.StatusMessage, want)
+		}
+	}
+}
+
+// Cancelled keeps the message unless it has another.
+func TestCancelledMessage(t *testing.T) {
+	for message, want := range map[string]string{"": "before", "after": "after"} {
+		l := open(t, newShared(), nil)
+		id := create(t, l, &durabletasks.CreateOptions{StatusMessage: "before"})
+		check(t, handle(t, l, id).Cancelled(ctx, message))
+		if v := get(t, l, id); v.StatusMessage != want || v.Status != durabletasks.StatusCancelled {
+			t.Errorf("%q: %+v", message, v)
+		}
+	}
+}
+
+// A waiter ends when its task does, though no worker of the engine's runs it,
+// and not before: extending the task prolongs the wait.
+func TestWaitersExpire(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log events
+		k := newTask(t, newShared(), &durabletasks.Options{SweepInterval: durabletasks.NoLimit, OnEvent: log.hook})
+		w := request(k.h, "a", "b")
+		hctx := k.h.Context()
+		time.Sleep(59 * time.Minute)
+		check(t, k.h.ExtendTTL(ctx, time.Hour))
+		time.Sleep(30 * time.Minute)
+		k.update(accepts("a"))
+		time.Sleep(30*time.Minute - 1)
+		synctest.Wait()
+		if len(w) != 0 || hctx.Err() != nil {
+			t.Fatalf("ended early: %v", context.Cause(hctx))
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		wantError(t, "waiter", (<-w).err, durabletasks.ErrExpired)
+		wantError(t, "context", context.Cause(hctx), durabletasks.ErrExpired)
+		_, err := k.l.UpdateTask(ctx, k.id, accepts("b"))
+		wantError(t, "a late answer", err, durabletasks.ErrNotFound)
+		wantError(t, "a late end", k.h.Complete(ctx, done), durabletasks.ErrNotFound)
+		if got, want := log.String(), "created (working), input required (input_required), input received (input_required), expired"; got != want {
+			t.Errorf("events: %s", got)
+		}
+	})
+}
+
+// A sweep by another engine, or a store whose clock is ahead, ends a waiter
+// at the next look.
+func TestRecordVanishes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := newShared()
+		k := newTask(t, store, unswept)
+		hctx := k.h.Context()
+		w := request(k.h, "a")
+		n, err := store.Sweep(ctx, time.Now().Add(2*time.Hour))
+		if n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		wantError(t, "the next write", k.h.Progress(ctx, "", nil), durabletasks.ErrNotFound)
+		wantError(t, "waiter", (<-w).err, durabletasks.ErrExpired)
+		wantError(t, "context", context.Cause(hctx), durabletasks.ErrExpired)
+	})
+}
+
+// Case 22: two engines over one store. Where the store tells of changes, each
+// hears of the other's commits at once.
+func TestTwoEnginesWatching(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := newWatchable()
+		a, b := open(t, store, nil), open(t, store, nil)
+		synctest.Wait()
+		id := create(t, a, nil)
+		h := handle(t, a, id)
+		hctx := h.Context()
+
+		w := request(h, "x", "y")
+		_, err := b.UpdateTask(ctx, id, map[string]wire.JSON{"x": accept})
+		check(t, err)
+		synctest.Wait()
+		if len(w) != 0 {
+			t.Fatal("woken too early:", <-w)
+		}
+		_, err = b.UpdateTask(ctx, id, map[string]wire.JSON{"y": decline})
+		check(t, err)
+		if got, want := <-w, (map[string]wire.JSON{"x": accept, "y": decline}); got.err != nil || !maps.Equal(got.values, want) {
+			t.Errorf("answers %v", got)
+		}
+
+		w = request(h, "z")
+		other := request(handle(t, b, id), "other") // a second worker, in another process
+		wantError(t, "first round", (<-w).err, durabletasks.ErrSuperseded)
+
+		check(t, b.CancelTask(ctx, id))
+		synctest.Wait()
+		wantError(t, "context", context.Cause(hctx), durabletasks.ErrCancelled)
+		wantError(t, "second round", (<-other).err, durabletasks.ErrCancelled)
+
+		var views []string
+		seen := make(chan struct{})
+		go func() {
+			defer close(seen)
+			for v, err := range a.Watch(ctx, id) {
+				views = append(views, string(v.Status)+errorName(err))
+			}
+		}()
+		synctest.Wait()
+		check(t, handle(t, b, id).Complete(ctx, done))
+		<-seen
+		if want := []string{"input_requiredok", "completedok"}; !slices.Equal(views, want) {
+			t.Errorf("views %q", views)
+		}
+
+		id = create(t, a, nil)
+		h = handle(t, a, id)
+		w = request(h, "x")
+		hctx = h.Context()
+		check(t, handle(t, b, id).Complete(ctx, done))
+		wantError(t, "waiter", (<-w).err, durabletasks.ErrTerminal)
+		synctest.Wait()
+		wantError(t, "context", context.Cause(hctx), durabletasks.ErrTerminal)
+	})
+}
+
+// Where the store tells nothing, the next write of the worker does.
+func TestTwoEnginesNotWatching(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := newShared()
+		a, b := open(t, store, nil), open(t, store, nil)
+		id := create(t, a, nil)
+		h := handle(t, a, id)
+		hctx := h.Context()
+		check(t, b.CancelTask(ctx, id))
+		if hctx.Err() != nil {
+			t.Fatal("how does it know?")
+		}
+		check(t, h.Progress(ctx, "", nil))
+		wantError(t, "context", context.Cause(hctx), durabletasks.ErrCancelled)
+
+		id = create(t, a, nil)
+		h = handle(t, a, id)
+		hctx = h.Context()
+		w := request(h, "x")
+		check(t, handle(t, b, id).Complete(ctx, done))
+		wantError(t, "the next write", h.Progress(hctx, "", nil), durabletasks.ErrTerminal)
+		wantError(t, "waiter", (<-w).err, durabletasks.ErrTerminal)
+		wantError(t, "context", context.Cause(hctx), durabletasks.ErrTerminal)
+
+		// A worker that learns of it by asking is cancelled all the same.
+		for _, asks := range []durabletasks.Worker{
+			func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+				_, err := h.RequestInput(ctx, forms("x"))
+				return wire.JSON{}, err
+			},
+			func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+				_, err := h.ResumeInput(ctx)
+				return wire.JSON{}, err
+			},
+		} {
+			id = create(t, a, nil)
+			gone, stop := context.WithCancel(ctx)
+			ask(func() (map[string]wire.JSON, error) { return handle(t, a, id).RequestInput(gone, forms("w")) })
+			stop()
+			synctest.Wait()
+			begin := make(chan struct{})
+			check(t, a.Go(ctx, id, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+				<-begin
+				return asks(ctx, h)
+			}))
+			synctest.Wait()
+			check(t, b.CancelTask(ctx, id))
+			close(begin)
+			synctest.Wait()
+			if v := get(t, a, id); v.Status != durabletasks.StatusCancelled {
+				t.Errorf("status %s, result %v", v.Status, v.Result)
+			}
+		}
+	})
+}
+
+// A store whose watch fails is watched again, and nothing is missed between.
+func TestStoreWatchFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := &failingWatch{shared: newShared(), fail: make(chan error)}
+		var log logbook
+		a, b := open(t, store, &durabletasks.Options{Logger: log.logger()}), open(t, store.shared, nil)
+		id := create(t, a, nil)
+		hctx := handle(t, a, id).Context()
+		for i, end := range []error{errors.New("broken"), nil, errPanic} {
+			store.fail <- end
+			synctest.Wait()
+			if i == 0 {
+				check(t, b.CancelTask(ctx, id))
+			}
+			time.Sleep(second)
+			synctest.Wait()
+		}
+		wantError(t, "context", context.Cause(hctx), durabletasks.ErrCancelled)
+		if got := log.String(); strings.Count(got, "store watch failed") != 1 || strings.Count(got, "panic survived") != 1 {
+			t.Errorf("log: %s", got)
+		}
+	})
+}
+
+var errPanic = errors.New("panic")
+
+type failingWatch struct {
+	shared
+	fail chan error
+}
+
+func (s *failingWatch) Watch(ctx context.Context, changed func(id string)) error {
+	select {
+	case err := <-s.fail:
+		if err == errPanic {
+			panic(err)
+		}
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -373,7 +373,7 @@ func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponse
 				ignored = append(ignored, key)
 				continue
 			}
-			answer := inputResponses[key]
+			answer := inputResponses[key].Clone() // not the whole request's text
 			if err := wire.CheckInputResponse(request, answer); err != nil {
 				return nothing, withKey(err, key)
 			}

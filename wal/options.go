@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks/internal/steady"
 )
 
 // Options configure a [Store]. The zero value means the defaults. They are
@@ -20,7 +22,8 @@ type Options struct {
 	// readable.
 	MaxRecordBytes int
 
-	// Now returns the time by which records expire; nil means [time.Now].
+	// Now returns the time by which records expire; nil means the system's
+	// clock, of which a jump ahead is believed only after ten minutes.
 	Now func() time.Time
 
 	// Logger is told about repairs and failures, never about ids or payloads;
@@ -58,7 +61,7 @@ func (o *Options) withDefaults() (Options, error) {
 		return Options{}, fmt.Errorf("wal: Options.LockWait %v is negative", c.LockWait)
 	}
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = new(steady.Clock).Now
 	}
 	return c, nil
 }

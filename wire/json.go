@@ -111,6 +111,11 @@ func MustParse(text string) JSON {
 // IsZero reports whether the value is absent.
 func (j JSON) IsZero() bool { return j.text == "" }
 
+// Clone returns the value with memory of its own. A value that was taken out
+// of another shares that one's text; a small one that is kept for long would
+// keep all of it.
+func (j JSON) Clone() JSON { return JSON{strings.Clone(j.text)} }
+
 // String returns the compact text; it is empty for the zero value.
 func (j JSON) String() string { return j.text }
 

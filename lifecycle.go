@@ -373,14 +373,14 @@ func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponse
 				ignored = append(ignored, key)
 				continue
 			}
-			answer := inputResponses[key].Clone() // not the whole request's text
+			answer := inputResponses[key]
 			if err := wire.CheckInputResponse(request, answer); err != nil {
 				return nothing, withKey(err, key)
 			}
 			if r.InputResponses == nil {
 				r.InputResponses = make(map[string]wire.JSON, len(r.InputRequests))
 			}
-			r.InputResponses[key] = answer
+			r.InputResponses[key] = answer.Clone() // not the whole request's text
 			applied++
 		}
 		if applied == 0 {

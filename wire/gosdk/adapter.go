@@ -1,0 +1,259 @@
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+// Options are the settings of an [Adapter]. The zero value of a field is its
+// default.
+type Options struct {
+	// Owner returns on whose behalf a request is made; see
+	// [durabletasks.WithOwner]. It is called for each tools/call and each
+	// request for a task, concurrently. If it panics, the request is refused.
+	//
+	// Nil means the UserID of the request's bearer token, as the SDK's auth
+	// package has verified it, and the empty owner for a request without a
+	// token. A verifier that leaves UserID empty makes all its callers one
+	// owner.
+	Owner func(ctx context.Context, req mcp.Request) string
+
+	// Recover takes up the tasks that an earlier process left unfinished, by
+	// [Adapter.Resume], before the first request that calls a tool or
+	// concerns a task is answered. Leave it off if other processes may be
+	// working on tasks of the same store, and where several servers share an
+	// engine set it for one.
+	Recover bool
+
+	// Resume returns the worker of an unfinished task that belongs to no task
+	// tool of the adapter, such as one that was made by [Defer], or nil to
+	// leave the task as it is. [FailInterrupted] is one such function. Nil
+	// leaves all of them.
+	Resume func(durabletasks.Record) durabletasks.Worker
+
+	// RequireTaskName refuses task requests over HTTP that have no Mcp-Name
+	// header. The protocol demands the header, but the SDK's own client does
+	// not send it, so by default it may be absent. A header that names
+	// another task than the request is always refused.
+	RequireTaskName bool
+
+	// Logger hears of failures that clients are told only as "Internal
+	// error". Nil means silence.
+	Logger *slog.Logger
+}
+
+// Adapter serves the tasks of one engine on one server. It is safe for
+// concurrent use. Make one with [Install].
+type Adapter struct {
+	server *mcp.Server
+	tasks  *durabletasks.TaskLifecycle
+	opts   Options
+	log    *slog.Logger
+
+	mu    sync.Mutex
+	tools map[string]func(durabletasks.Record, ToolCall) durabletasks.Worker
+
+	recovery  sync.Mutex // held while tasks are taken up
+	recovered bool       // guarded by recovery
+}
+
+// Install makes a server serve the tasks of an engine: it registers tasks/get,
+// tasks/update and tasks/cancel, adds a receiving middleware, and advertises
+// the extension. Nil opts mean the defaults. Call it before the server is
+// connected or run, and once for each server.
+//
+// The server does not take over the engine: closing it stays with the caller.
+//
+// An error wraps [durabletasks.ErrInvalid], or is the SDK's own.
+func Install(server *mcp.Server, tasks *durabletasks.TaskLifecycle, opts *Options) (*Adapter, error) {
+	switch {
+	case server == nil:
+		return nil, fmt.Errorf("gosdk: %w: no server", durabletasks.ErrInvalid)
+	case tasks == nil:
+		return nil, fmt.Errorf("gosdk: %w: no engine", durabletasks.ErrInvalid)
+	}
+	a := &Adapter{
+		server: server,
+		tasks:  tasks,
+		tools:  make(map[string]func(durabletasks.Record, ToolCall) durabletasks.Worker),
+	}
+	if opts != nil {
+		a.opts = *opts
+	}
+	if a.log = a.opts.Logger; a.log == nil {
+		a.log = slog.New(slog.DiscardHandler)
+	}
+	for _, method := range []string{wire.MethodGet, wire.MethodUpdate, wire.MethodCancel} {
+		err := mcp.AddReceivingCustomMethod(server, method,
+			func(ctx context.Context, _ *mcp.ServerSession, params *taskParams) (*taskResult, error) {
+				return a.serve(ctx, method, params.raw())
+			})
+		if err != nil {
+			return nil, fmt.Errorf("gosdk: %w", err)
+		}
+	}
+	server.AddReceivingMiddleware(a.receive)
+	return a, nil
+}
+
+// receive is the adapter's place in the server's chain of middleware.
+func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch method {
+		case "tools/call":
+			ctx, err := a.admit(ctx, req)
+			if err != nil {
+				return nil, err
+			}
+			return a.callTool(ctx, method, req, next)
+		case wire.MethodGet, wire.MethodUpdate, wire.MethodCancel:
+			if err := a.checkRouted(req); err != nil {
+				return nil, err
+			}
+			ctx, err := a.admit(ctx, req)
+			if err != nil {
+				return nil, err
+			}
+			return next(ctx, method, req)
+		}
+		result, err := next(ctx, method, req)
+		advertise(result)
+		return result, err
+	}
+}
+
+// advertise adds the extension to the capabilities that a result shows. The
+// value must be exactly {}: to the official client any key in it means a
+// server without tasks.
+func advertise(result mcp.Result) {
+	var capabilities *mcp.ServerCapabilities
+	switch r := result.(type) {
+	case *mcp.DiscoverResult:
+		capabilities = r.Capabilities
+	case *mcp.InitializeResult:
+		capabilities = r.Capabilities
+	}
+	if capabilities != nil {
+		capabilities.Extensions = maps.Clone(capabilities.Extensions)
+		capabilities.AddExtension(wire.ExtensionID, nil)
+	}
+}
+
+// admit prepares a request that calls a tool or concerns a task: its context
+// gets the owner, and the first one waits for recovery.
+func (a *Adapter) admit(ctx context.Context, req mcp.Request) (_ context.Context, err error) {
+	defer a.rescue(&err)
+	a.recoverOnce()
+	return durabletasks.WithOwner(ctx, a.owner(ctx, req)), nil
+}
+
+func (a *Adapter) owner(ctx context.Context, req mcp.Request) string {
+	if a.opts.Owner != nil {
+		return a.opts.Owner(ctx, req)
+	}
+	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
+		return extra.TokenInfo.UserID
+	}
+	return ""
+}
+
+// rescue turns a panic into the answer that a client may see. The SDK
+// recovers from none.
+func (a *Adapter) rescue(err *error) {
+	if p := recover(); p != nil {
+		a.log.Error("gosdk: panic while serving a request", "type", fmt.Sprintf("%T", p))
+		*err = internalError()
+	}
+}
+
+// recoverOnce takes up unfinished tasks if nobody has. A failure that may
+// pass is met again by the next request.
+func (a *Adapter) recoverOnce() {
+	if !a.opts.Recover {
+		return
+	}
+	a.recovery.Lock()
+	defer a.recovery.Unlock()
+	if a.recovered {
+		return
+	}
+	// Not the request's context: the tasks belong to other requests.
+	n, err := a.tasks.Recover(context.Background(), a.Resume)
+	if n > 0 {
+		a.log.Info("gosdk: unfinished tasks taken up", "count", n)
+	}
+	if err != nil {
+		a.log.Error("gosdk: recovery failed", "error", err)
+	}
+	a.recovered = err == nil || errors.Is(err, errors.ErrUnsupported) // a store that cannot scan never will
+}
+
+// Resume returns the worker of a task that an earlier process left
+// unfinished, or nil if the adapter knows none. A task of a task tool gets
+// what its [TaskToolOptions].Resume says; any other what [Options].Resume
+// says. It fits [durabletasks.TaskLifecycle.Recover], for a host that
+// recovers by itself instead of by [Options].Recover.
+func (a *Adapter) Resume(r durabletasks.Record) durabletasks.Worker {
+	if call, ok := ToolCallOf(r); ok {
+		a.mu.Lock()
+		resume := a.tools[call.Name]
+		a.mu.Unlock()
+		if resume != nil {
+			return resume(r, call)
+		}
+	}
+	if a.opts.Resume != nil {
+		return a.opts.Resume(r)
+	}
+	return nil
+}
+
+// FailInterrupted returns a worker that ends its task as failed. It is what
+// to resume with where work must not be done twice.
+func FailInterrupted(durabletasks.Record) durabletasks.Worker {
+	return func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
+		return wire.JSON{}, &wire.Error{
+			Code:    wire.CodeInternalError,
+			Message: "The server was restarted while the task ran",
+		}
+	}
+}
+
+// ToolCall is the tools/call that a task came from. It is kept as the
+// Payload of the task's record while the task is unfinished.
+type ToolCall struct {
+	Name      string    `json:"name"`
+	Arguments wire.JSON `json:"arguments,omitzero"`
+}
+
+// ToolCallOf returns the tools/call that a task came from. It reports false
+// for a record whose Payload is something else.
+func ToolCallOf(r durabletasks.Record) (ToolCall, bool) {
+	name, ok := r.Payload.Get("name").Text()
+	return ToolCall{Name: name, Arguments: r.Payload.Get("arguments")}, ok && name != ""
+}
+
+func internalError() *jsonrpc.Error {
+	return &jsonrpc.Error{Code: wire.CodeInternalError, Message: "Internal error"}
+}
+
+// protocolError returns an error of package wire as the SDK sends it. The SDK
+// keeps its data only if it is not wrapped.
+func protocolError(e *wire.Error) *jsonrpc.Error {
+	out := &jsonrpc.Error{Code: e.Code, Message: e.Message}
+	if !e.Data.IsZero() {
+		out.Data = json.RawMessage(e.Data.String())
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package gosdk
+
+import (
+	"bytes"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+const (
+	headerMethod = "Mcp-Method"
+	headerName   = "Mcp-Name"
+)
+
+// maxChecked is how much of a body is read to find the task that it names.
+// It is the SDK's own default limit.
+const maxChecked = 4 << 20
+
+// Handler wraps the SDK's Streamable HTTP handler. It refuses a request for a
+// task whose Mcp-Name header names another one, with HTTP status 400 and error
+// -32020: an intermediary may have routed or allowed the request by that
+// header (tasks.md, "Streamable HTTP: Routing Headers"). See also
+// [Options].RequireTaskName.
+//
+// Without it, a server refuses such requests too, but with HTTP status 200.
+func (a *Adapter) Handler(streamable http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && isTaskMethod(r.Header.Get(headerMethod)) {
+			body := r.Body
+			head, err := io.ReadAll(io.LimitReader(body, maxChecked))
+			r.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.MultiReader(bytes.NewReader(head), body), body}
+			if err == nil {
+				if id, refusal := a.checkBody(r.Header, head); refusal != nil {
+					refuse(w, id, refusal)
+					return
+				}
+			}
+		}
+		streamable.ServeHTTP(w, r)
+	})
+}
+
+// checkBody compares the header of a request with the task that its body
+// names. What is not a request for a task is left to the SDK, which also
+// compares the method with its header.
+func (a *Adapter) checkBody(header http.Header, body []byte) (jsonrpc.ID, *wire.Error) {
+	message, err := jsonrpc.DecodeMessage(body)
+	if err != nil {
+		return jsonrpc.ID{}, nil
+	}
+	request, ok := message.(*jsonrpc.Request)
+	if !ok || !isTaskMethod(request.Method) {
+		return jsonrpc.ID{}, nil
+	}
+	return request.ID, a.checkName(header, request.Params)
+}
+
+// checkRouted is checkBody for a request that the SDK has decoded, whatever
+// way it took.
+func (a *Adapter) checkRouted(req mcp.Request) error {
+	extra := req.GetExtra()
+	if extra == nil || extra.Header == nil {
+		return nil // not over HTTP
+	}
+	params, _ := req.GetParams().(*taskParams)
+	if refusal := a.checkName(extra.Header, params.raw()); refusal != nil {
+		return protocolError(refusal)
+	}
+	return nil
+}
+
+// checkName compares the Mcp-Name header with the task that params name.
+// Params that name none are refused later, for that reason.
+func (a *Adapter) checkName(header http.Header, params []byte) *wire.Error {
+	names := header.Values(headerName)
+	if len(names) == 0 && !a.opts.RequireTaskName {
+		return nil
+	}
+	p, err := wire.ParseParams(params)
+	if err != nil {
+		return nil
+	}
+	id, ok := p.Get("taskId").Text()
+	if !ok {
+		return nil
+	}
+	switch {
+	case len(names) == 0:
+		return &wire.Error{Code: wire.CodeHeaderMismatch, Message: "Header mismatch: the Mcp-Name header is missing"}
+	case len(names) > 1 || decodeName(names[0]) != id:
+		return &wire.Error{Code: wire.CodeHeaderMismatch, Message: "Header mismatch: the Mcp-Name header does not name the task of params.taskId"}
+	}
+	return nil
+}
+
+// decodeName returns the value of a Mcp-Name header. A client encodes one
+// that a header cannot carry as =?base64?...?=.
+func decodeName(value string) string {
+	value = strings.TrimSpace(value)
+	if encoded, ok := strings.CutPrefix(value, "=?base64?"); ok {
+		if encoded, ok = strings.CutSuffix(encoded, "?="); ok {
+			if text, err := base64.StdEncoding.DecodeString(encoded); err == nil {
+				return string(text)
+			}
+		}
+	}
+	return value
+}
+
+func isTaskMethod(method string) bool {
+	return method == wire.MethodGet || method == wire.MethodUpdate || method == wire.MethodCancel
+}
+
+// refuse answers a request before the SDK has seen it.
+func refuse(w http.ResponseWriter, id jsonrpc.ID, e *wire.Error) {
+	text, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: protocolError(e)})
+	if err != nil {
+		http.Error(w, e.Message, http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = w.Write(text) // a client that has gone hears nothing
+}

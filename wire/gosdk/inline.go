@@ -1,0 +1,107 @@
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+// runInline does the work of a task while the caller waits. The worker gets a
+// real handle, of an engine that exists for this call only: nobody could ever
+// ask for the task, so nothing of it is stored. Every error is a
+// [*jsonrpc.Error], but for the end of ctx.
+func (a *Adapter) runInline(ctx context.Context, work durabletasks.Worker) (*mcp.CallToolResult, error) {
+	store := &inlineStore{ended: make(chan durabletasks.Record, 1)}
+	engine, err := durabletasks.New(store, &durabletasks.Options{
+		TTL:           durabletasks.NoLimit,
+		SweepInterval: durabletasks.NoLimit,
+		Logger:        a.opts.Logger,
+	})
+	if err != nil {
+		return nil, a.failed("run tool", err)
+	}
+	defer engine.Close() // closes a MemStore, which cannot fail
+	created, err := engine.Start(outOfCall(ctx), nil, work)
+	if err != nil {
+		return nil, a.failed("run tool", err)
+	}
+	select {
+	case r := <-store.ended:
+		return a.inlineResult(&r)
+	case <-ctx.Done():
+		if err := engine.CancelTask(context.WithoutCancel(ctx), created.TaskID); err != nil {
+			a.log.Error("gosdk: work not cancelled", "error", err)
+		}
+		return nil, context.Cause(ctx)
+	}
+}
+
+// inlineResult returns how a task has ended as the answer to its call.
+func (a *Adapter) inlineResult(r *durabletasks.Record) (*mcp.CallToolResult, error) {
+	switch r.Status {
+	case durabletasks.StatusCompleted:
+		var result mcp.CallToolResult
+		if err := json.Unmarshal([]byte(r.Result.String()), &result); err != nil {
+			return nil, a.failed("run tool", err)
+		}
+		if structured := r.Result.Get("structuredContent"); !structured.IsZero() {
+			result.StructuredContent = json.RawMessage(structured.String()) // with every digit
+		}
+		return &result, nil
+	case durabletasks.StatusFailed:
+		var failure jsonrpc.Error
+		if err := r.Error.Decode(&failure); err != nil {
+			return nil, a.failed("run tool", err)
+		}
+		return nil, &failure
+	default:
+		text := r.StatusMessage
+		if text == "" {
+			text = "The work was cancelled."
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: true}, nil
+	}
+}
+
+// inlineStore keeps the one task of an inline call. It lets the task ask
+// nobody, and tells when the task has ended.
+type inlineStore struct {
+	durabletasks.MemStore
+	ended chan durabletasks.Record
+}
+
+var _ durabletasks.TaskStore = (*inlineStore)(nil)
+
+// Update implements [durabletasks.TaskStore].
+func (s *inlineStore) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
+	if next.Status == durabletasks.StatusInputRequired {
+		return durabletasks.Record{}, wire.MissingCapability()
+	}
+	r, err := s.MemStore.Update(ctx, next, expected)
+	if err == nil && r.Status.Terminal() {
+		s.ended <- r
+	}
+	return r, err
+}
+
+// failed logs what went wrong and returns what the client may know of it.
+func (a *Adapter) failed(what string, err error) *jsonrpc.Error {
+	var known *jsonrpc.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	a.log.Error("gosdk: "+what, "error", err)
+	switch {
+	case errors.Is(err, durabletasks.ErrBusy):
+		return &jsonrpc.Error{Code: wire.CodeInternalError, Message: "Too many tasks are running"}
+	case errors.Is(err, durabletasks.ErrShutdown), errors.Is(err, durabletasks.ErrClosed):
+		return &jsonrpc.Error{Code: wire.CodeInternalError, Message: "The server is shutting down"}
+	}
+	return internalError()
+}

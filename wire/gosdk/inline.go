@@ -17,8 +17,7 @@ import (
 // ask for the task, so nothing of it is stored. Every error is a
 // [*jsonrpc.Error], but for the end of ctx.
 func (a *Adapter) runInline(ctx context.Context, work durabletasks.Worker) (*mcp.CallToolResult, error) {
-	store := &inlineStore{ended: make(chan durabletasks.Record, 1)}
-	engine, err := durabletasks.New(store, &durabletasks.Options{
+	engine, err := durabletasks.New(&inlineStore{}, &durabletasks.Options{
 		TTL:           durabletasks.NoLimit,
 		SweepInterval: durabletasks.NoLimit,
 		Logger:        a.opts.Logger,
@@ -31,37 +30,43 @@ func (a *Adapter) runInline(ctx context.Context, work durabletasks.Worker) (*mcp
 	if err != nil {
 		return nil, a.failed("run tool", err)
 	}
-	select {
-	case r := <-store.ended:
-		return a.inlineResult(&r)
-	case <-ctx.Done():
-		if err := engine.CancelTask(context.WithoutCancel(ctx), created.TaskID); err != nil {
-			a.log.Error("gosdk: work not cancelled", "error", err)
+	var ended wire.Task
+	for task, err := range engine.Watch(ctx, created.TaskID) {
+		switch {
+		case err == nil:
+			ended = task // the last one is terminal
+		case ctx.Err() != nil:
+			if err := engine.CancelTask(context.WithoutCancel(ctx), created.TaskID); err != nil {
+				a.log.Error("gosdk: work not cancelled", "error", err)
+			}
+			return nil, err
+		default:
+			return nil, a.failed("run tool", err)
 		}
-		return nil, context.Cause(ctx)
 	}
+	return a.inlineResult(&ended)
 }
 
 // inlineResult returns how a task has ended as the answer to its call.
-func (a *Adapter) inlineResult(r *durabletasks.Record) (*mcp.CallToolResult, error) {
-	switch r.Status {
-	case durabletasks.StatusCompleted:
+func (a *Adapter) inlineResult(ended *wire.Task) (*mcp.CallToolResult, error) {
+	switch ended.Status {
+	case wire.StatusCompleted:
 		var result mcp.CallToolResult
-		if err := json.Unmarshal([]byte(r.Result.String()), &result); err != nil {
+		if err := json.Unmarshal([]byte(ended.Result.String()), &result); err != nil {
 			return nil, a.failed("run tool", err)
 		}
-		if structured := r.Result.Get("structuredContent"); !structured.IsZero() {
+		if structured := ended.Result.Get("structuredContent"); !structured.IsZero() {
 			result.StructuredContent = json.RawMessage(structured.String()) // with every digit
 		}
 		return &result, nil
-	case durabletasks.StatusFailed:
+	case wire.StatusFailed:
 		var failure jsonrpc.Error
-		if err := r.Error.Decode(&failure); err != nil {
+		if err := ended.Error.Decode(&failure); err != nil {
 			return nil, a.failed("run tool", err)
 		}
 		return nil, &failure
 	default:
-		text := r.StatusMessage
+		text := ended.StatusMessage
 		if text == "" {
 			text = "The work was cancelled."
 		}
@@ -69,12 +74,9 @@ func (a *Adapter) inlineResult(r *durabletasks.Record) (*mcp.CallToolResult, err
 	}
 }
 
-// inlineStore keeps the one task of an inline call. It lets the task ask
-// nobody, and tells when the task has ended.
-type inlineStore struct {
-	durabletasks.MemStore
-	ended chan durabletasks.Record
-}
+// inlineStore keeps the one task of an inline call. It does not let the task
+// ask: there is nobody to answer.
+type inlineStore struct{ durabletasks.MemStore }
 
 var _ durabletasks.TaskStore = (*inlineStore)(nil)
 
@@ -83,11 +85,7 @@ func (s *inlineStore) Update(ctx context.Context, next durabletasks.Record, expe
 	if next.Status == durabletasks.StatusInputRequired {
 		return durabletasks.Record{}, wire.MissingCapability()
 	}
-	r, err := s.MemStore.Update(ctx, next, expected)
-	if err == nil && r.Status.Terminal() {
-		s.ended <- r
-	}
-	return r, err
+	return s.MemStore.Update(ctx, next, expected)
 }
 
 // failed logs what went wrong and returns what the client may know of it.

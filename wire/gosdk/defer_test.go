@@ -1,0 +1,98 @@
+package gosdk_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+	"github.com/mcp-durable-tasks/durabletasks/wire/gosdk"
+)
+
+type pages struct {
+	Count int `json:"count"`
+}
+
+type report struct {
+	Title string `json:"title"` // required by the output schema
+}
+
+// withReporter returns a host whose tool "report" decides by its arguments
+// whether it becomes a task, and has an output schema.
+func withReporter(t *testing.T) *host {
+	h := newHost(t, nil)
+	mcp.AddTool(h.server, &mcp.Tool{Name: "report"}, func(ctx context.Context, _ *mcp.CallToolRequest, in pages) (*mcp.CallToolResult, *report, error) {
+		if in.Count < 10 {
+			return nil, &report{Title: "short"}, nil
+		}
+		err := gosdk.Defer(ctx, nil, func(context.Context, *durabletasks.Handle) (*mcp.CallToolResult, error) {
+			return text("long"), nil
+		})
+		return nil, nil, err
+	})
+	return h
+}
+
+func TestDeferPerCall(t *testing.T) {
+	onEveryTransport(t, withReporter, func(t *testing.T, h *host, c client) {
+		short := result(t, c(t, toolCall("report", `{"count":1}`)))
+		if got := short.Get("structuredContent").String(); got != `{"title":"short"}` {
+			t.Errorf("short: %s", short)
+		}
+		id := created(t, c(t, toolCall("report", `{"count":100}`)))
+		if task := h.await(t, id, wire.StatusCompleted); !strings.Contains(task.Result.String(), "long") {
+			t.Errorf("long: %s", task.Result)
+		}
+		refused := c(t, request("tools/call", `"name":"report","arguments":{"count":100}`, withoutTasks))
+		wantError(t, refused, wire.CodeMissingCapability)
+	})
+}
+
+func TestDeferKeepsItsRules(t *testing.T) {
+	h := newHost(t, nil)
+	noWork := func(context.Context, *durabletasks.Handle) (*mcp.CallToolResult, error) { return text("done"), nil }
+	errs := make(chan error, 10)
+	var late context.Context
+	h.server.AddTool(&mcp.Tool{Name: "twice", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		late = ctx
+		errs <- gosdk.Defer(ctx, nil, func(ctx context.Context, _ *durabletasks.Handle) (*mcp.CallToolResult, error) {
+			errs <- gosdk.Defer(ctx, nil, noWork) // a task does not become another
+			if gosdk.CanDefer(ctx) {
+				errs <- errors.New("CanDefer is true in a worker")
+			}
+			return text("done"), nil
+		})
+		errs <- gosdk.Defer(ctx, nil, noWork)
+		return nil, errors.New("dropped: the task is there")
+	})
+	c := h.inMemory(t)
+	h.await(t, created(t, c(t, toolCall("twice", `{}`))), wire.StatusCompleted)
+	errs <- gosdk.Defer(late, nil, noWork)
+	errs <- gosdk.Defer(context.Background(), nil, noWork)
+	close(errs)
+	counts := make(map[error]int)
+	for err := range errs {
+		counts[err]++
+	}
+	if len(counts) != 3 || counts[nil] != 1 || counts[gosdk.ErrDeferred] != 1 || counts[gosdk.ErrNoCall] != 3 {
+		t.Errorf("errors %v", counts)
+	}
+}
+
+// A call whose arguments cannot be kept for a restart is refused before a
+// task exists.
+func TestDeferRefusesArgumentsThatCannotBeKept(t *testing.T) {
+	h := newHost(t, nil)
+	h.server.AddTool(&mcp.Tool{Name: "keep", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return nil, gosdk.Defer(ctx, nil, func(context.Context, *durabletasks.Handle) (*mcp.CallToolResult, error) { return text("done"), nil })
+	})
+	c := h.inMemory(t)
+	answer := c(t, toolCall("keep", `{"secret":1,"secret":2}`))
+	if answer.Get("error").IsZero() || strings.Contains(answer.String(), "secret") {
+		t.Errorf("got %s", answer)
+	}
+}

@@ -1,0 +1,211 @@
+package gosdk_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+	"github.com/mcp-durable-tasks/durabletasks/wire/gosdk"
+)
+
+// survivor is a store that outlives its engine, as a disk outlives a process.
+type survivor struct{ *durabletasks.MemStore }
+
+func (survivor) Close() error { return nil }
+
+// interrupted returns a store in which a process that has died left a task
+// for each of the given calls.
+func interrupted(t *testing.T, calls ...string) (store survivor, ids []string) {
+	t.Helper()
+	store = survivor{&durabletasks.MemStore{}}
+	tasks, err := durabletasks.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tasks.Close()
+	for _, call := range calls {
+		made, err := tasks.CreateTask(durabletasks.WithOwner(t.Context(), "alice"), &durabletasks.CreateOptions{Payload: parse(t, []byte(call))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, made.TaskID)
+	}
+	return store, ids
+}
+
+func asAlice(context.Context, mcp.Request) string { return "alice" }
+
+func TestRecovery(t *testing.T) {
+	store, ids := interrupted(t,
+		`{"name":"echo","arguments":{"name":"Ada","words":3}}`,
+		`{"name":"once","arguments":{}}`,
+		`{"name":"changed","arguments":["not","an","object"]}`,
+		`{"name":"deferred","arguments":{"count":100}}`,
+		`{"name":"unknown","arguments":{}}`,
+		`{"host":"has its own"}`,
+	)
+	h := newHostOver(t, store, &gosdk.Options{
+		Owner:   asAlice,
+		Recover: true,
+		Resume: func(r durabletasks.Record) durabletasks.Worker {
+			if call, ok := gosdk.ToolCallOf(r); ok && call.Name == "deferred" {
+				return func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
+					return wire.MustParse(`{"content":[],"count":` + call.Arguments.Get("count").String() + `}`), nil
+				}
+			}
+			return nil
+		},
+	})
+	running := make(chan struct{}, 1)
+	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
+		running <- struct{}{}
+		return text(strings.Repeat(in.Name, in.Words)), nil
+	}, nil)
+	for _, name := range []string{"once", "changed"} {
+		opts := &gosdk.TaskToolOptions{}
+		if name == "once" {
+			opts.Resume = gosdk.FailInterrupted
+		}
+		gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: name}, func(context.Context, *durabletasks.Handle, greeting) (*mcp.CallToolResult, error) {
+			t.Errorf("the handler of %s ran", name)
+			return nil, nil
+		}, opts)
+	}
+	c := h.inMemory(t)
+
+	// A client that only asks what the server can do starts nothing.
+	result(t, c(t, request("server/discover", "", withTasks)))
+	result(t, c(t, request("tools/list", "", withTasks)))
+	select {
+	case <-running:
+		t.Fatal("discovery started a worker")
+	default:
+	}
+	if got := result(t, c(t, taskRequest(wire.MethodGet, ids[5]))).Get("status").String(); got != `"working"` {
+		t.Errorf("the host's own task is %s", got)
+	}
+
+	if task := h.awaitAs(t, "alice", ids[0], wire.StatusCompleted); !strings.Contains(task.Result.String(), "AdaAdaAda") {
+		t.Errorf("echo: %s", task.Result)
+	}
+	if task := h.awaitAs(t, "alice", ids[1], wire.StatusFailed); !strings.Contains(task.Error.String(), "restarted") {
+		t.Errorf("once: %s", task.Error)
+	}
+	if task := h.awaitAs(t, "alice", ids[2], wire.StatusFailed); strings.Contains(task.Error.String(), "object") {
+		t.Errorf("changed: %s", task.Error)
+	}
+	if task := h.awaitAs(t, "alice", ids[3], wire.StatusCompleted); task.Result.Get("count").String() != "100" {
+		t.Errorf("deferred: %s", task.Result)
+	}
+	if got := result(t, c(t, taskRequest(wire.MethodGet, ids[4]))).Get("status").String(); got != `"working"` {
+		t.Errorf("a task that nobody knows is %s", got)
+	}
+}
+
+func TestNoRecoveryUnlessAskedFor(t *testing.T) {
+	store, ids := interrupted(t, `{"name":"echo","arguments":{"name":"Ada"}}`)
+	h := newHostOver(t, store, &gosdk.Options{Owner: asAlice})
+	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(context.Context, *durabletasks.Handle, greeting) (*mcp.CallToolResult, error) {
+		t.Error("a worker ran")
+		return nil, nil
+	}, nil)
+	c := h.inMemory(t)
+	if got := result(t, c(t, taskRequest(wire.MethodGet, ids[0]))).Get("status").String(); got != `"working"` {
+		t.Errorf("status %s", got)
+	}
+}
+
+// flakyScanner fails to scan once.
+type flakyScanner struct {
+	survivor
+	scans int
+}
+
+func (s *flakyScanner) Scan(ctx context.Context, visit func(durabletasks.Record) bool) error {
+	if s.scans++; s.scans == 1 {
+		return errors.New("busy")
+	}
+	return s.survivor.Scan(ctx, visit)
+}
+
+// A recovery that failed does not fail the request, and is tried again by the
+// next one, once.
+func TestFailedRecoveryIsTriedAgain(t *testing.T) {
+	store, ids := interrupted(t, `{"name":"echo","arguments":{"name":"Ada"}}`)
+	flaky := &flakyScanner{survivor: store}
+	h := newHostOver(t, flaky, &gosdk.Options{Owner: asAlice, Recover: true})
+	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
+		return text(in.Name), nil
+	}, nil)
+	c := h.inMemory(t)
+	for range 4 {
+		result(t, c(t, taskRequest(wire.MethodGet, ids[0])))
+	}
+	h.awaitAs(t, "alice", ids[0], wire.StatusCompleted)
+	if flaky.scans != 2 {
+		t.Errorf("scanned %d times", flaky.scans)
+	}
+}
+
+// A worker that is interrupted while it waits for answers asks again after
+// the restart, and the client is not asked twice.
+func TestAskAcrossARestart(t *testing.T) {
+	store := survivor{&durabletasks.MemStore{}}
+	start := func(t *testing.T) (*host, client) {
+		h := newHostOver(t, store, &gosdk.Options{Recover: true})
+		gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "greet"}, func(ctx context.Context, h *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
+			answers, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{"title": titleForm})
+			if err != nil {
+				return nil, err
+			}
+			return text(answers["title"].(*mcp.ElicitResult).Content["title"].(string) + " " + in.Name), nil
+		}, nil)
+		return h, h.inMemory(t)
+	}
+	first, c := start(t)
+	id := created(t, c(t, toolCall("greet", `{"name":"Ada"}`)))
+	first.await(t, id, wire.StatusInputRequired)
+	before := result(t, c(t, taskRequest(wire.MethodGet, id)))
+	if err := first.tasks.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	second, c := start(t)
+	if after := result(t, c(t, taskRequest(wire.MethodGet, id))); after != before {
+		t.Errorf("after the restart %s, before %s", after, before)
+	}
+	result(t, c(t, update(id, `{"title":{"action":"accept","content":{"title":"Lady"}}}`)))
+	if task := second.await(t, id, wire.StatusCompleted); !strings.Contains(task.Result.String(), "Lady Ada") {
+		t.Errorf("result %s", task.Result)
+	}
+}
+
+// A worker with several rounds has to save what it learned. Asking again for
+// what is gone is an error, not a wait for ever.
+func TestAskForAnswersThatAreGone(t *testing.T) {
+	h := newHost(t, nil)
+	asked := make(chan error, 1)
+	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "ask"}, func(ctx context.Context, h *durabletasks.Handle, _ struct{}) (*mcp.CallToolResult, error) {
+		if _, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{"title": titleForm}); err != nil {
+			return nil, err
+		}
+		if err := h.Progress(ctx, "", &durabletasks.ProgressOptions{Checkpoint: wire.MustParse("1")}); err != nil {
+			return nil, err
+		}
+		_, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{"title": titleForm})
+		asked <- err
+		return nil, err
+	}, nil)
+	c := h.inMemory(t)
+	id := created(t, c(t, toolCall("ask", `{}`)))
+	h.await(t, id, wire.StatusInputRequired)
+	result(t, c(t, update(id, `{"title":{"action":"decline"}}`)))
+	if err := <-asked; !errors.Is(err, gosdk.ErrAnswersGone) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -145,7 +144,6 @@ func advertise(result mcp.Result) {
 		capabilities = r.Capabilities
 	}
 	if capabilities != nil {
-		capabilities.Extensions = maps.Clone(capabilities.Extensions)
 		capabilities.AddExtension(wire.ExtensionID, nil)
 	}
 }

@@ -1,8 +1,10 @@
 // Interop is an MCP server with a tool for everything that a task can do. The
 // official client and the official conformance suite are run against it.
 //
-//	go run ./interop -stdio
+//	go run ./interop -stdio -dir DIRECTORY
 //	go run ./interop -http 127.0.0.1:8080
+//
+// With -dir its tasks survive the process; without, they live in memory.
 package main
 
 import (
@@ -21,12 +23,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wal"
 	"github.com/mcp-durable-tasks/durabletasks/wire/gosdk"
 )
 
 func main() {
 	stdio := flag.Bool("stdio", false, "serve one client on stdin and stdout")
 	address := flag.String("http", "", "serve Streamable HTTP at this `address`, under /mcp")
+	dir := flag.String("dir", "", "keep tasks in this `directory`")
 	flag.Parse()
 	if *stdio == (*address != "") || flag.NArg() > 0 {
 		fmt.Fprintln(os.Stderr, "interop: one of -stdio and -http ADDRESS is needed")
@@ -35,7 +39,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *address); err != nil {
+	if err := run(ctx, *address, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, "interop:", err)
 		os.Exit(1)
 	}
@@ -43,14 +47,18 @@ func main() {
 
 // run serves until ctx or stdin ends: on HTTP if there is an address,
 // otherwise on stdio.
-func run(ctx context.Context, address string) (err error) {
+func run(ctx context.Context, address, dir string) (err error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil)) // stdout is the protocol's
-	tasks, err := durabletasks.New(&durabletasks.MemStore{}, &durabletasks.Options{
+	store, err := openStore(dir, log)
+	if err != nil {
+		return err
+	}
+	tasks, err := durabletasks.New(store, &durabletasks.Options{
 		PollInterval: 100 * time.Millisecond,
 		Logger:       log,
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, store.Close())
 	}
 	defer func() {
 		// The official client kills a stdio server a second after it has
@@ -81,6 +89,13 @@ func run(ctx context.Context, address string) (err error) {
 		return err
 	}
 	return serveHTTP(ctx, address, server, adapter)
+}
+
+func openStore(dir string, log *slog.Logger) (durabletasks.TaskStore, error) {
+	if dir == "" {
+		return &durabletasks.MemStore{}, nil
+	}
+	return wal.Open(dir, &wal.Options{Logger: log})
 }
 
 func serveHTTP(ctx context.Context, address string, server *mcp.Server, adapter *gosdk.Adapter) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -73,6 +74,8 @@ type Adapter struct {
 // connected or run, and once for each server.
 //
 // The server does not take over the engine: closing it stays with the caller.
+// To middleware that is added later, the result of a tools/call that became a
+// task is none of the SDK's types.
 //
 // An error wraps [durabletasks.ErrInvalid], or is the SDK's own.
 func Install(server *mcp.Server, tasks *durabletasks.TaskLifecycle, opts *Options) (*Adapter, error) {
@@ -170,7 +173,7 @@ func (a *Adapter) owner(ctx context.Context, req mcp.Request) string {
 // recovers from none.
 func (a *Adapter) rescue(err *error) {
 	if p := recover(); p != nil {
-		a.log.Error("gosdk: panic while serving a request", "type", fmt.Sprintf("%T", p))
+		a.log.Error("gosdk: panic while serving a request", "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 		*err = internalError()
 	}
 }

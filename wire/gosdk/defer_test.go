@@ -18,21 +18,26 @@ type pages struct {
 }
 
 type report struct {
-	Title string `json:"title"` // required by the output schema
+	Title string `json:"title"`
 }
 
 // withReporter returns a host whose tool "report" decides by its arguments
-// whether it becomes a task, and has an output schema.
+// whether it becomes a task, and has an output schema, which the nothing that
+// it returns then does not fit.
 func withReporter(t *testing.T) *host {
 	h := newHost(t, nil)
-	mcp.AddTool(h.server, &mcp.Tool{Name: "report"}, func(ctx context.Context, _ *mcp.CallToolRequest, in pages) (*mcp.CallToolResult, *report, error) {
+	mcp.AddTool(h.server, &mcp.Tool{Name: "report", OutputSchema: map[string]any{
+		"type":       "object",
+		"properties": map[string]any{"title": map[string]any{"type": "string", "minLength": 1}},
+		"required":   []string{"title"},
+	}}, func(ctx context.Context, _ *mcp.CallToolRequest, in pages) (*mcp.CallToolResult, report, error) {
 		if in.Count < 10 {
-			return nil, &report{Title: "short"}, nil
+			return nil, report{Title: "short"}, nil
 		}
 		err := gosdk.Defer(ctx, nil, func(context.Context, *durabletasks.Handle) (*mcp.CallToolResult, error) {
 			return text("long"), nil
 		})
-		return nil, nil, err
+		return nil, report{}, err
 	})
 	return h
 }

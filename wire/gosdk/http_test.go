@@ -2,8 +2,10 @@ package gosdk_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -101,6 +103,37 @@ func TestErrorStatus(t *testing.T) {
 			t.Errorf("%s: HTTP %d, want %d", tt.what, r.status, tt.status)
 		}
 	}
+}
+
+// Many clients at once get each their own tasks.
+func TestConcurrentClients(t *testing.T) {
+	h := withGreeter(t)
+	url := h.listen(t, nil)
+	var clients sync.WaitGroup
+	for i := range 20 {
+		clients.Go(func() {
+			name := fmt.Sprintf("client %d", i)
+			id, ok := post(t, url, toolCall("greet", fmt.Sprintf(`{"name":%q}`, name)), nil).body.Get("result").Get("taskId").Text()
+			if !ok {
+				t.Error("no task for", name)
+				return
+			}
+			for task, err := range h.tasks.Watch(t.Context(), id) {
+				switch {
+				case err != nil:
+					t.Error(err)
+				case task.Status == wire.StatusInputRequired:
+					post(t, url, update(id, `{"title":{"action":"accept","content":{"title":"dear"}}}`), nil)
+				case task.Status.Terminal():
+					got := post(t, url, taskRequest(wire.MethodGet, id), nil).body.Get("result").Get("result").String()
+					if !strings.Contains(got, "Hello, dear "+name+`"`) {
+						t.Errorf("%s got %s", name, got)
+					}
+				}
+			}
+		})
+	}
+	clients.Wait()
 }
 
 // A body that is too large for the wrapper is the SDK's to refuse.

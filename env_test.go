@@ -28,6 +28,8 @@ var (
 
 var ctx = context.Background()
 
+var errBroken = errors.New("broken store")
+
 // open makes an engine that the test closes in the end.
 func open(t testing.TB, store durabletasks.TaskStore, opts *durabletasks.Options) *durabletasks.TaskLifecycle {
 	t.Helper()
@@ -111,7 +113,7 @@ func errorName(err error) string {
 		"NotFound": durabletasks.ErrNotFound, "Invalid": durabletasks.ErrInvalid, "Pending": durabletasks.ErrInputPending,
 		"Cancelled": durabletasks.ErrCancelled, "Expired": durabletasks.ErrExpired, "Closed": durabletasks.ErrClosed,
 		"Shutdown": durabletasks.ErrShutdown, "NoInput": durabletasks.ErrNoInput, "Superseded": durabletasks.ErrSuperseded,
-		"Busy": durabletasks.ErrBusy, "Running": durabletasks.ErrRunning,
+		"Broken": errBroken, "Busy": durabletasks.ErrBusy, "Running": durabletasks.ErrRunning,
 	} {
 		if errors.Is(err, is) {
 			return name

@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/google/uuid v1.6.0
 	github.com/tidwall/wal v1.2.1
+	pgregory.net/rapid v1.3.0
 )
 
 require (

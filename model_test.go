@@ -1,0 +1,1159 @@
+package durabletasks_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+// The model: a second, plain account of what the engine must do, run beside
+// it with random operations. After every step the whole stored record, what
+// a client sees of it, the cause of every worker's context and what every
+// waiting call came back with are compared.
+
+// modelTask is the model's account of one task.
+type modelTask struct {
+	id, owner, status, message string
+	created, updated           time.Time
+	ttl, poll                  time.Duration // -1: none
+	requests, responses        map[string]string
+	used                       []string
+	result, failure            string
+	cancel                     bool
+	payload, checkpoint        string
+	version                    int64
+	round                      int  // of the requests or responses; counted from 1
+	removed                    bool // for good
+	// What the present engine knows of it.
+	handles []*modelHandle
+	worker  *modelWorker
+	waiter  *modelWaiter
+	exact   bool // no clock step since the engine last looked at its expiry
+}
+
+// modelHandle is one handle of the present engine, with a context.
+type modelHandle struct {
+	h     *durabletasks.Handle
+	ctx   context.Context
+	cause string // of its context; "" while it lives
+	taken int    // the round whose answers it was given last
+}
+
+type modelWorker struct {
+	*modelHandle
+	leave chan leaving
+}
+
+type leaving struct {
+	result wire.JSON
+	err    error
+}
+
+type modelWaiter struct {
+	back  <-chan answer
+	by    *modelHandle
+	round int
+	stop  context.CancelCauseFunc
+}
+
+// GoString keeps the tool's reports short.
+func (k *modelTask) GoString() string { return k.id }
+
+func (h *modelHandle) GoString() string { return "a handle" }
+
+func (k *modelTask) terminal() bool {
+	return k.status == "completed" || k.status == "failed" || k.status == "cancelled"
+}
+
+func (k *modelTask) clone() *modelTask {
+	c := *k
+	c.requests, c.responses = maps.Clone(k.requests), maps.Clone(k.responses)
+	c.used = slices.Clone(k.used)
+	return &c
+}
+
+// faultyStore is the store of the model: it ends with its engine, though what
+// is stored goes on, and the next update can be made to fail.
+type faultyStore struct {
+	durabletasks.TaskStore
+	mu      sync.Mutex
+	dead    bool
+	fault   string // of the next update: "", "broken", "conflict", "foreign progress", "foreign cancel"
+	left    int    // conflicts
+	foreign func(id, kind string)
+	struck  bool // the fault has struck
+}
+
+func (s *faultyStore) alive() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		return durabletasks.ErrClosed
+	}
+	return nil
+}
+
+func (s *faultyStore) hasStruck() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.struck
+}
+
+func (s *faultyStore) Create(ctx context.Context, r durabletasks.Record) error {
+	if err := s.alive(); err != nil {
+		return err
+	}
+	return s.TaskStore.Create(ctx, r)
+}
+
+func (s *faultyStore) Get(ctx context.Context, id string) (durabletasks.Record, error) {
+	if err := s.alive(); err != nil {
+		return durabletasks.Record{}, err
+	}
+	return s.TaskStore.Get(ctx, id)
+}
+
+func (s *faultyStore) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
+	if err := s.alive(); err != nil {
+		return durabletasks.Record{}, err
+	}
+	s.mu.Lock()
+	fault := s.fault
+	if fault == "conflict" && s.left > 1 {
+		s.left--
+	} else {
+		s.fault = ""
+	}
+	s.struck = s.struck || fault != ""
+	s.mu.Unlock()
+	switch fault {
+	case "broken":
+		return durabletasks.Record{}, errBroken
+	case "conflict":
+		return durabletasks.Record{}, &durabletasks.ConflictError{Expected: expected, Actual: expected + 1}
+	case "foreign progress", "foreign cancel":
+		s.foreign(next.ID, fault)
+	}
+	return s.TaskStore.Update(ctx, next, expected)
+}
+
+func (s *faultyStore) Scan(ctx context.Context, visit func(durabletasks.Record) bool) error {
+	if err := s.alive(); err != nil {
+		return err
+	}
+	return s.TaskStore.(durabletasks.Scanner).Scan(ctx, visit)
+}
+
+func (s *faultyStore) Close() error { return nil }
+
+// sim runs the engine beside the model.
+type sim struct {
+	t         *rapid.T
+	reopen    func() durabletasks.TaskStore // closes the store, if one is open, and opens it again
+	disk      durabletasks.TaskStore
+	store     *faultyStore
+	l         *durabletasks.TaskLifecycle
+	offset    time.Duration // of the clock of engine and store
+	ids       int
+	tasks     []*modelTask
+	armed     string    // the fault of the next update
+	foreignAt time.Time // when another engine last committed
+}
+
+func (s *sim) now() time.Time { return time.Now().Add(s.offset) }
+
+func (s *sim) visible(k *modelTask) bool {
+	return !k.removed && (k.ttl == -1 || s.now().Before(k.created.Add(k.ttl)))
+}
+
+func (s *sim) start() {
+	s.disk = s.reopen()
+	s.store = &faultyStore{TaskStore: s.disk}
+	s.store.foreign = func(id, kind string) {
+		other, err := durabletasks.New(noClose{s.disk}, &durabletasks.Options{Now: s.now, SweepInterval: durabletasks.NoLimit})
+		if err != nil {
+			panic(err)
+		}
+		defer other.Close()
+		s.foreignAt = s.now().UTC().Truncate(time.Millisecond)
+		if kind == "foreign cancel" {
+			i := slices.IndexFunc(s.tasks, func(k *modelTask) bool { return k.id == id })
+			err = other.CancelTask(durabletasks.WithOwner(ctx, s.tasks[i].owner), id)
+		} else {
+			var h *durabletasks.Handle
+			if h, err = other.Handle(ctx, id); err == nil {
+				err = h.Progress(ctx, "foreign", nil)
+			}
+		}
+		if err != nil && !errors.Is(err, durabletasks.ErrNotFound) {
+			panic(err)
+		}
+	}
+	l, err := durabletasks.New(s.store, &durabletasks.Options{
+		Now: s.now, KeepExpiry: true, SweepInterval: durabletasks.NoLimit,
+		NewID: func() string { s.ids++; return fmt.Sprint("task-", s.ids) },
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.l = l
+}
+
+type noClose struct{ durabletasks.TaskStore }
+
+func (noClose) Close() error { return nil }
+
+// crash ends the engine without another word to the store.
+func (s *sim) crash() {
+	s.store.mu.Lock()
+	s.store.dead = true
+	s.store.mu.Unlock()
+	s.l.Close()
+	for _, k := range s.tasks {
+		for _, h := range k.handles {
+			s.ended(k, h, "Closed")
+			if got := errorName(context.Cause(h.ctx)); got != h.cause {
+				s.t.Fatalf("context after the end of the engine: %s, want %s", got, h.cause)
+			}
+		}
+		if k.waiter != nil {
+			synctest.Wait()
+			s.waiterEnds(k, "Closed")
+		}
+		if k.worker != nil {
+			k.worker.leave <- leaving{result: done}
+			k.worker = nil
+		}
+		k.handles = nil
+	}
+	synctest.Wait()
+}
+
+// ended notes that a context ends; the first cause stays.
+func (s *sim) ended(k *modelTask, h *modelHandle, cause string) {
+	if h.cause == "" {
+		h.cause = cause
+	}
+}
+
+// allEnded notes that all contexts of a task end.
+func (s *sim) allEnded(k *modelTask, cause string) {
+	for _, h := range k.handles {
+		s.ended(k, h, cause)
+	}
+}
+
+// waiterEnds checks that the waiter has come back with this error.
+func (s *sim) waiterEnds(k *modelTask, want string) {
+	s.t.Helper()
+	select {
+	case a := <-k.waiter.back:
+		if got := errorName(a.err); got != want {
+			s.t.Fatalf("waiter of %s: %s, want %s", k.id, got, want)
+		}
+	default:
+		s.t.Fatalf("waiter of %s still waits, want %s", k.id, want)
+	}
+	k.waiter.stop(nil)
+	k.waiter = nil
+}
+
+// settleWaiter compares the waiter with what the record says.
+func (s *sim) settleWaiter(k *modelTask) {
+	s.t.Helper()
+	w := k.waiter
+	switch {
+	case w == nil:
+	case !s.visible(k): // see look
+	case k.terminal():
+		s.waiterEnds(k, "Terminal")
+	case k.cancel:
+		s.waiterEnds(k, "Cancelled")
+	case k.round != w.round:
+		s.waiterEnds(k, "Superseded")
+	case k.status == "working":
+		select {
+		case a := <-w.back:
+			got := make(map[string]string)
+			for key, v := range a.values {
+				got[key] = v.String()
+			}
+			if a.err != nil || !maps.Equal(got, k.responses) {
+				s.t.Fatalf("waiter of %s: %v, want %v", k.id, a, k.responses)
+			}
+		default:
+			s.t.Fatalf("waiter of %s still waits, answers are %v", k.id, k.responses)
+		}
+		w.by.taken = w.round
+		w.stop(nil)
+		k.waiter = nil
+	}
+}
+
+// told is what a commit of this engine, or a look at a record that says so,
+// does to the contexts.
+func (s *sim) told(k *modelTask) {
+	switch {
+	case k.terminal():
+		s.allEnded(k, "Terminal")
+	case k.cancel:
+		s.allEnded(k, "Cancelled")
+	}
+}
+
+const unknown = "unknown" // what an operation reported
+
+// write compares what a mutating operation reported with what the model
+// decides. decide works on a copy and returns an error's name, whether it
+// commits, and whether that is an update for clients.
+func (s *sim) write(k *modelTask, got string, begun time.Time, decide func(k *modelTask) (name string, commits, stamps bool)) (want string) {
+	s.t.Helper()
+	fault, struck := s.armed, s.store.hasStruck()
+	if struck {
+		s.arming("", 0)
+	}
+	if !s.visible(k) {
+		if struck && strings.HasPrefix(fault, "foreign") {
+			s.foreignCommit(k, fault)
+		}
+		if got != "NotFound" && got != unknown {
+			s.t.Fatalf("%s: got %s, want NotFound", k.id, got)
+		}
+		s.allEnded(k, "Expired")
+		synctest.Wait()
+		if k.waiter != nil {
+			s.waiterEnds(k, "Expired")
+		}
+		return "NotFound"
+	}
+	next := k.clone()
+	want, commits, stamps := decide(next)
+	if commits && fault != "" {
+		if !struck {
+			s.t.Fatalf("%s: no update, though the model commits", k.id)
+		}
+		switch fault {
+		case "broken":
+			want, commits = "Broken", false
+		case "foreign progress", "foreign cancel":
+			s.foreignCommit(k, fault)
+			next = k.clone()
+			want, commits, stamps = decide(next)
+		}
+	} else if struck {
+		s.t.Fatalf("%s: an update, though the model does not commit", k.id)
+	}
+	if got != want && got != unknown {
+		s.t.Fatalf("%s: got %s, want %s", k.id, got, want)
+	}
+	if commits {
+		next.version++
+		if stamps {
+			s.stamp(next, begun)
+		}
+		// The local half is not copied back.
+		next.handles, next.worker, next.waiter = k.handles, k.worker, k.waiter
+		*k = *next
+		k.exact = true
+	}
+	if want != "Broken" {
+		s.told(k)
+	}
+	return want
+}
+
+// foreignCommit does what another engine does in the middle of an update.
+func (s *sim) foreignCommit(k *modelTask, fault string) {
+	if fault == "foreign cancel" {
+		if !k.cancel {
+			k.cancel = true
+			k.version++
+		}
+		return
+	}
+	k.message = "foreign"
+	k.version++
+	if s.foreignAt.After(k.updated) {
+		k.updated = s.foreignAt
+	}
+}
+
+// stamp notes an update between begun and now; which moment exactly is taken
+// from the store, within these bounds.
+func (s *sim) stamp(k *modelTask, begun time.Time) {
+	lo, hi := begun.UTC().Truncate(time.Millisecond), s.now().UTC().Truncate(time.Millisecond)
+	if lo.Before(k.updated) {
+		lo = k.updated
+	}
+	if hi.Before(lo) {
+		hi = lo
+	}
+	k.updated = hi
+	if !lo.Equal(hi) {
+		if r, err := s.disk.Get(ctx, k.id); err == nil && !r.LastUpdatedAt.Before(lo) && !r.LastUpdatedAt.After(hi) {
+			k.updated = r.LastUpdatedAt
+		}
+	}
+}
+
+// look compares everything.
+func (s *sim) look() {
+	synctest.Wait()
+	for _, k := range s.tasks {
+		s.settleWaiter(k)
+		r, err := s.disk.Get(ctx, k.id)
+		_, viewErr := s.l.GetTask(durabletasks.WithOwner(ctx, k.owner), k.id)
+		if !s.visible(k) {
+			if !errors.Is(err, durabletasks.ErrNotFound) || !errors.Is(viewErr, durabletasks.ErrNotFound) {
+				s.t.Fatalf("%s is gone, store: %v, engine: %v", k.id, err, viewErr)
+			}
+			s.lookExpired(k)
+			s.causes(k)
+			continue
+		}
+		if err != nil || viewErr != nil {
+			s.t.Fatalf("%s: store: %v, engine: %v", k.id, err, viewErr)
+		}
+		if want := k.record(); !reflect.DeepEqual(r, want) {
+			s.t.Fatalf("record of %s\ngot  %+v\nwant %+v", k.id, r, want)
+		}
+		s.view(k)
+		s.causes(k)
+	}
+}
+
+// lookExpired lets the waiter and the contexts of an invisible task end. They
+// need to have ended only if the engine's timer was set by the present clock.
+func (s *sim) lookExpired(k *modelTask) {
+	if k.waiter != nil {
+		select {
+		case a := <-k.waiter.back:
+			if !errors.Is(a.err, durabletasks.ErrExpired) {
+				s.t.Fatalf("waiter of %s, which is gone: %v", k.id, a)
+			}
+			k.waiter.stop(nil)
+			k.waiter = nil
+			s.allEnded(k, "Expired")
+		default:
+			if k.exact && !k.removed {
+				s.t.Fatalf("waiter of %s, which is gone, still waits", k.id)
+			}
+		}
+	}
+	for _, h := range k.handles {
+		if h.cause == "" && (h.ctx.Err() != nil || k.exact && !k.removed) {
+			h.cause = "Expired"
+		}
+	}
+}
+
+func (s *sim) causes(k *modelTask) {
+	for _, h := range k.handles {
+		want := h.cause
+		if want == "" {
+			want = "ok"
+		}
+		if got := errorName(context.Cause(h.ctx)); got != want {
+			s.t.Fatalf("context of %s: %s, want %s", k.id, got, want)
+		}
+	}
+}
+
+func (k *modelTask) record() durabletasks.Record {
+	j := func(text string) wire.JSON {
+		if text == "" {
+			return wire.JSON{}
+		}
+		return wire.MustParse(text)
+	}
+	m := func(texts map[string]string) map[string]wire.JSON {
+		if texts == nil {
+			return nil
+		}
+		values := make(map[string]wire.JSON)
+		for key, text := range texts {
+			values[key] = j(text)
+		}
+		return values
+	}
+	return durabletasks.Record{
+		ID: k.id, Status: wire.Status(k.status), StatusMessage: k.message, CreatedAt: k.created, LastUpdatedAt: k.updated,
+		TTL: k.ttl, PollInterval: k.poll, InputRequests: m(k.requests), InputResponses: m(k.responses), UsedInputKeys: k.used,
+		Result: j(k.result), Error: j(k.failure), Owner: k.owner, CancelRequested: k.cancel,
+		Payload: j(k.payload), Checkpoint: j(k.checkpoint), Version: k.version,
+	}
+}
+
+// view compares what a client is told.
+func (s *sim) view(k *modelTask) {
+	params, _ := json.Marshal(map[string]any{"taskId": k.id, "_meta": map[string]any{
+		"io.modelcontextprotocol/protocolVersion":    "2026-07-28",
+		"io.modelcontextprotocol/clientCapabilities": map[string]any{"extensions": map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}}},
+	}})
+	result, rpc, err := wire.Dispatch(durabletasks.WithOwner(ctx, k.owner), s.l, wire.MethodGet, params)
+	if rpc != nil || err != nil {
+		s.t.Fatalf("tasks/get: %v, %v", rpc, err)
+	}
+	var got any
+	if err := json.Unmarshal(result.AppendJSON(nil), &got); err != nil {
+		s.t.Fatal(err)
+	}
+	const layout = "2006-01-02T15:04:05.000Z"
+	want := map[string]any{"resultType": "complete", "taskId": k.id, "status": k.status,
+		"createdAt": k.created.Format(layout), "lastUpdatedAt": k.updated.Format(layout), "ttlMs": nil}
+	value := func(text string) (v any) {
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			panic(err)
+		}
+		return v
+	}
+	if k.ttl != -1 {
+		want["ttlMs"] = float64(k.ttl / time.Millisecond)
+	}
+	if k.poll != -1 {
+		want["pollIntervalMs"] = float64(k.poll / time.Millisecond)
+	}
+	if k.message != "" {
+		want["statusMessage"] = k.message
+	}
+	switch k.status {
+	case "completed":
+		want["result"] = value(k.result)
+	case "failed":
+		want["error"] = value(k.failure)
+	case "input_required":
+		open := make(map[string]any)
+		for key, text := range k.requests {
+			if _, answered := k.responses[key]; !answered {
+				open[key] = value(text)
+			}
+		}
+		want["inputRequests"] = open
+	}
+	if !reflect.DeepEqual(got, want) {
+		s.t.Fatalf("view of %s\ngot  %v\nwant %v", k.id, got, want)
+	}
+}
+
+// The operations.
+
+func (s *sim) task() *modelTask {
+	if len(s.tasks) == 0 {
+		s.t.Skip("no task yet")
+	}
+	return rapid.SampledFrom(s.tasks).Draw(s.t, "task")
+}
+
+func (s *sim) handle(k *modelTask) *modelHandle {
+	if len(k.handles) == 0 {
+		s.t.Skip("no handle yet")
+	}
+	return rapid.SampledFrom(k.handles).Draw(s.t, "handle")
+}
+
+// with is the context of a worker's call: whatever became of the worker's own,
+// it makes no difference.
+func (s *sim) with(h *modelHandle) context.Context {
+	if rapid.Bool().Draw(s.t, "worker's context") {
+		return h.ctx
+	}
+	return ctx
+}
+
+// steadyFault drops a fault that costs time if the task may expire meanwhile.
+func (s *sim) steadyFault(k *modelTask) {
+	if k.ttl != -1 && s.visible(k) && k.created.Add(k.ttl).Sub(s.now()) < time.Second {
+		s.arming("", 0)
+	}
+}
+
+// settled lets goroutines go on until nothing happens any more.
+func (s *sim) settled() {
+	synctest.Wait()
+	if s.store.hasStruck() {
+		time.Sleep(20 * time.Millisecond) // longer than three conflicts cost
+		synctest.Wait()
+	}
+}
+
+func ceil(d time.Duration) time.Duration {
+	if d == -1 {
+		return -1
+	}
+	return time.Duration(math.Ceil(float64(d)/1e6)) * time.Millisecond
+}
+
+var (
+	genDuration = rapid.OneOf(rapid.Just(durabletasks.NoLimit), rapid.Map(rapid.IntRange(1, 30_000_000), func(us int) time.Duration {
+		return time.Duration(us) * time.Microsecond
+	}))
+	genText = rapid.Map(rapid.StringN(0, 8, -1), func(s string) string { return strings.ToValidUTF8(s, "?") })
+	genKeys = rapid.SliceOfNDistinct(rapid.OneOf(rapid.SampledFrom([]string{"toString", "constructor", "__proto__", "", "a", "b", "c", "d"}), genText), 1, 4, rapid.ID[string])
+	genGood = rapid.SampledFrom([]wire.JSON{accept, decline, wire.MustParse(`{"action":"cancel"}`)})
+	genBad  = rapid.SampledFrom([]wire.JSON{aText, {}, wire.MustParse(`{"action":"no"}`), wire.MustParse(`[]`)})
+)
+
+func (s *sim) create(t *rapid.T) {
+	if len(s.tasks) == 3 {
+		t.Skip("enough tasks")
+	}
+	o := durabletasks.CreateOptions{
+		TTL: genDuration.Draw(t, "ttl"), PollInterval: genDuration.Draw(t, "poll"), StatusMessage: genText.Draw(t, "message"),
+		Payload: rapid.SampledFrom([]wire.JSON{{}, aText, done}).Draw(t, "payload"),
+	}
+	k := &modelTask{
+		owner: rapid.SampledFrom([]string{"", "alice"}).Draw(t, "owner"), status: "working", message: o.StatusMessage,
+		created: s.now().UTC().Truncate(time.Millisecond), ttl: ceil(o.TTL), poll: ceil(o.PollInterval), payload: o.Payload.String(),
+	}
+	k.updated = k.created
+	c, err := s.l.CreateTask(durabletasks.WithOwner(ctx, k.owner), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.id = c.TaskID
+	if want := fmt.Sprint("task-", s.ids); k.id != want {
+		t.Fatalf("id %s, want %s", k.id, want)
+	}
+	s.tasks = append(s.tasks, k)
+}
+
+// begin says how getting a handle or a worker must go.
+func (s *sim) begin(k *modelTask) string {
+	switch {
+	case !s.visible(k):
+		return "NotFound"
+	case k.terminal():
+		return "Terminal"
+	}
+	return "ok"
+}
+
+func (s *sim) attached(k *modelTask, h *modelHandle) {
+	if k.cancel {
+		h.cause = "Cancelled"
+	}
+	k.handles = append(k.handles, h)
+	k.exact = true
+}
+
+func (s *sim) newHandle(t *rapid.T) {
+	k := s.task()
+	h, err := s.l.Handle(ctx, k.id)
+	if got, want := errorName(err), s.begin(k); got != want {
+		t.Fatalf("Handle: %s, want %s", got, want)
+	}
+	if err == nil && len(k.handles) < 3 {
+		s.attached(k, &modelHandle{h: h, ctx: h.Context()})
+	}
+}
+
+// work is a worker that leaves when it is told to.
+func (s *sim) work(begun chan<- *modelWorker) durabletasks.Worker {
+	return func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+		w := &modelWorker{&modelHandle{h: h, ctx: ctx}, make(chan leaving)}
+		begun <- w
+		l := <-w.leave
+		return l.result, l.err
+	}
+}
+
+func (s *sim) startWorker(t *rapid.T) {
+	k := s.task()
+	begun := make(chan *modelWorker, 1)
+	got, want := errorName(s.l.Go(ctx, k.id, s.work(begun))), s.begin(k)
+	if want == "ok" && k.worker != nil {
+		want = "Running"
+	}
+	if got != want {
+		t.Fatalf("Go: %s, want %s", got, want)
+	}
+	if got == "ok" {
+		k.worker = <-begun
+		s.attached(k, k.worker.modelHandle)
+	}
+}
+
+func finished(status, message string) func(k *modelTask) (string, bool, bool) {
+	return func(k *modelTask) (string, bool, bool) {
+		if k.terminal() {
+			return "Terminal", false, false
+		}
+		k.status = status
+		if message != "" {
+			k.message = message
+		}
+		k.requests, k.responses, k.payload, k.checkpoint = nil, nil, "", ""
+		return "ok", true, true
+	}
+}
+
+func completed(result string) func(k *modelTask) (string, bool, bool) {
+	return func(k *modelTask) (string, bool, bool) {
+		name, commits, stamps := finished("completed", "")(k)
+		if commits {
+			k.result = result
+		}
+		return name, commits, stamps
+	}
+}
+
+func failed(code int, message string) func(k *modelTask) (string, bool, bool) {
+	return func(k *modelTask) (string, bool, bool) {
+		name, commits, stamps := finished("failed", message)(k)
+		if commits {
+			k.failure = fmt.Sprintf(`{"code":%d,"message":%q}`, code, message)
+		}
+		return name, commits, stamps
+	}
+}
+
+var internalFailure = failed(-32603, "Internal error")
+
+func saying(text string) func(k *modelTask) (string, bool, bool) {
+	return completed(fmt.Sprintf(`{"resultType":"complete","content":[{"text":%q,"type":"text"}],"isError":true}`, text))
+}
+
+func (s *sim) leaveWorker(t *rapid.T) {
+	k := s.task()
+	w := k.worker
+	if w == nil {
+		t.Skip("no worker")
+	}
+	s.steadyFault(k)
+	how := rapid.SampledFrom([]string{"result", "text", "nothing", "error", "rpc"}).Draw(t, "how")
+	cause := w.cause
+	began := s.now()
+	visible := s.visible(k)
+	var l leaving
+	switch how {
+	case "result":
+		l.result = wire.MustParse(`{"n":1}`)
+	case "text":
+		l.result = aText
+	case "error":
+		l.err = errors.New("tool broke")
+	case "rpc":
+		l.err = fmt.Errorf("wrapped: %w", &wire.Error{Code: 5, Message: "five"})
+	}
+	w.leave <- l
+	s.settled()
+	decide, last := internalFailure, false
+	switch {
+	case how == "result":
+		decide = completed(`{"resultType":"complete","n":1}`)
+	case how == "rpc":
+		decide = failed(5, "five")
+	case how == "text":
+		last = true
+	case cause == "Cancelled":
+		decide = finished("cancelled", "")
+	case how == "error":
+		decide = saying("tool broke")
+	case cause == "Expired":
+		decide = saying("durabletasks: task expired")
+	case cause == "Terminal":
+		decide = func(*modelTask) (string, bool, bool) { return "Terminal", false, false }
+	case !visible:
+		decide = nil
+	default:
+		last = true
+	}
+	if decide != nil && s.write(k, unknown, began, decide) == "Broken" && !last {
+		s.write(k, unknown, began, internalFailure)
+	}
+	k.worker = nil
+	k.handles = slices.DeleteFunc(k.handles, func(h *modelHandle) bool { return h == w.modelHandle })
+	if w.ctx.Err() == nil {
+		t.Fatal("the context of a worker that has left lives")
+	}
+}
+
+func (s *sim) progress(t *rapid.T) {
+	k := s.task()
+	h := s.handle(k)
+	message := genText.Draw(t, "message")
+	o := durabletasks.ProgressOptions{
+		PollInterval: rapid.OneOf(rapid.Just(time.Duration(0)), genDuration).Draw(t, "poll"),
+		Checkpoint:   rapid.SampledFrom([]wire.JSON{{}, aText, done}).Draw(t, "checkpoint"),
+	}
+	began := s.now()
+	s.write(k, errorName(h.h.Progress(s.with(h), message, &o)), began, func(k *modelTask) (string, bool, bool) {
+		if k.terminal() {
+			return "Terminal", false, false
+		}
+		k.message = message
+		if o.PollInterval != 0 {
+			k.poll = ceil(o.PollInterval)
+		}
+		if !o.Checkpoint.IsZero() {
+			k.checkpoint = o.Checkpoint.String()
+			if k.status == "working" && h.taken == k.round {
+				k.responses = nil
+			}
+		}
+		return "ok", true, true
+	})
+}
+
+func (s *sim) savedState(t *rapid.T) {
+	k := s.task()
+	h := s.handle(k)
+	saved, err := h.h.Checkpoint(s.with(h))
+	if got, want := errorName(err), s.begin(k); got != want || got == "ok" && saved.String() != k.checkpoint {
+		t.Fatalf("Checkpoint: %s, want %s, %v", got, want, saved)
+	}
+}
+
+func (s *sim) extend(t *rapid.T) {
+	k := s.task()
+	h := s.handle(k)
+	d := genDuration.Draw(t, "by")
+	began := s.now()
+	s.write(k, errorName(h.h.ExtendTTL(s.with(h), d)), began, func(k *modelTask) (string, bool, bool) {
+		if k.terminal() {
+			return "Terminal", false, false
+		}
+		if k.ttl == -1 {
+			return "ok", false, false
+		}
+		ttl := time.Duration(-1)
+		if d != -1 {
+			ttl = ceil(max(s.now().Sub(k.created), 0) + ceil(d))
+			if ttl <= k.ttl {
+				return "ok", false, false
+			}
+		}
+		k.ttl = ttl
+		return "ok", true, true
+	})
+}
+
+func (s *sim) wait(k *modelTask, h *modelHandle, call func(ctx context.Context) (map[string]wire.JSON, error)) (string, map[string]wire.JSON, *modelWaiter) {
+	own, stop := context.WithCancelCause(ctx)
+	w := &modelWaiter{back: ask(func() (map[string]wire.JSON, error) { return call(own) }), by: h, stop: stop}
+	s.settled()
+	select {
+	case a := <-w.back:
+		stop(nil)
+		return errorName(a.err), a.values, nil
+	default:
+		return "waits", nil, w
+	}
+}
+
+func (s *sim) request(t *rapid.T) {
+	k := s.task()
+	h := s.handle(k)
+	keys := genKeys.Draw(t, "keys")
+	s.steadyFault(k)
+	began, pending := s.now(), k.waiter != nil
+	got, _, w := s.wait(k, h, func(ctx context.Context) (map[string]wire.JSON, error) { return h.h.RequestInput(ctx, forms(keys...)) })
+	if pending {
+		if got != "Pending" {
+			t.Fatalf("a second waiter: %s", got)
+		}
+		return
+	}
+	s.write(k, got, began, func(k *modelTask) (string, bool, bool) {
+		switch {
+		case k.terminal():
+			return "Terminal", false, false
+		case k.cancel:
+			return "Cancelled", false, false
+		case slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(k.used, key) }):
+			return "Duplicate", false, false
+		}
+		k.status = "input_required"
+		k.requests, k.responses = make(map[string]string), nil
+		for _, key := range slices.Sorted(slices.Values(keys)) {
+			k.requests[key] = form.String()
+			k.used = append(k.used, key)
+		}
+		k.round++
+		return "waits", true, true
+	})
+	if w != nil {
+		w.round = k.round
+		k.waiter = w
+	}
+}
+
+func (s *sim) resume(t *rapid.T) {
+	k := s.task()
+	h := s.handle(k)
+	want := s.begin(k)
+	switch {
+	case k.waiter != nil:
+		want = "Pending"
+	case want != "ok":
+	case k.status == "working" && len(k.responses) == 0:
+		want = "NoInput"
+	case k.cancel:
+		want = "Cancelled"
+	case k.status == "input_required":
+		want = "waits"
+	}
+	got, values, w := s.wait(k, h, h.h.ResumeInput)
+	if got != want {
+		t.Fatalf("ResumeInput: %s, want %s", got, want)
+	}
+	switch want {
+	case "ok":
+		if len(values) != len(k.responses) {
+			t.Fatalf("answers %v, want %v", values, k.responses)
+		}
+		for key, v := range values {
+			if v.String() != k.responses[key] {
+				t.Fatalf("answers %v, want %v", values, k.responses)
+			}
+		}
+		h.taken = k.round
+	case "waits":
+		w.round = k.round
+		k.waiter = w
+		k.exact = true
+	}
+}
+
+func (s *sim) giveUp(t *rapid.T) {
+	k := s.task()
+	if k.waiter == nil {
+		t.Skip("nobody waits")
+	}
+	mine := errors.New("mine")
+	k.waiter.stop(mine)
+	synctest.Wait()
+	s.waiterEnds(k, "mine")
+}
+
+func (s *sim) respond(t *rapid.T) {
+	k := s.task()
+	answers := make(map[string]wire.JSON)
+	mode := rapid.SampledFrom([]string{"all", "some", "mixed", "none"}).Draw(t, "mode")
+	for _, key := range slices.Sorted(maps.Keys(k.requests)) {
+		switch {
+		case mode == "all", mode == "some" && rapid.Bool().Draw(t, "answer"):
+			answers[key] = genGood.Draw(t, "good")
+		case mode == "mixed":
+			answers[key] = rapid.OneOf(genGood, genGood, genBad).Draw(t, "mixed")
+		}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "ghosts") {
+		ghost := rapid.OneOf(rapid.Just("ghost"), genText, rapid.Just("a")).Draw(t, "ghost")
+		if _, ok := answers[ghost]; !ok {
+			if _, ok := k.requests[ghost]; !ok {
+				answers[ghost] = rapid.OneOf(genGood, genBad).Draw(t, "answer")
+			}
+		}
+	}
+	began := s.now()
+	ignored, err := s.l.UpdateTask(durabletasks.WithOwner(ctx, k.owner), k.id, answers)
+	var wantIgnored []string
+	want := s.write(k, errorName(err), began, func(k *modelTask) (string, bool, bool) {
+		wantIgnored = nil
+		applied := false
+		for _, key := range slices.Sorted(maps.Keys(answers)) {
+			_, asked := k.requests[key]
+			_, answered := k.responses[key]
+			if k.status != "input_required" || !asked || answered {
+				wantIgnored = append(wantIgnored, key)
+				continue
+			}
+			if _, ok := answers[key].Get("action").Text(); !ok || answers[key].Get("action").String() == `"no"` {
+				return "Shape", false, false
+			}
+			if k.responses == nil {
+				k.responses = make(map[string]string)
+			}
+			k.responses[key] = answers[key].String()
+			applied = true
+		}
+		if len(k.responses) == len(k.requests) && applied {
+			k.status, k.requests = "working", nil
+		}
+		return "ok", applied, true
+	})
+	if want == "ok" && !slices.Equal(ignored, wantIgnored) {
+		t.Fatalf("ignored %q, want %q", ignored, wantIgnored)
+	}
+}
+
+func (s *sim) cancel(t *rapid.T) {
+	k := s.task()
+	began := s.now()
+	s.write(k, errorName(s.l.CancelTask(durabletasks.WithOwner(ctx, k.owner), k.id)), began, func(k *modelTask) (string, bool, bool) {
+		if k.terminal() || k.cancel {
+			return "ok", false, false
+		}
+		k.cancel = true
+		return "ok", true, false
+	})
+}
+
+// intrude calls on behalf of somebody else.
+func (s *sim) intrude(t *rapid.T) {
+	k := s.task()
+	theirs := durabletasks.WithOwner(ctx, "mallory")
+	var err error
+	switch rapid.IntRange(0, 2).Draw(t, "operation") {
+	case 0:
+		_, err = s.l.GetTask(theirs, k.id)
+		if err != durabletasks.ErrNotFound {
+			t.Fatal(err)
+		}
+		return
+	case 1:
+		_, err = s.l.UpdateTask(theirs, k.id, accepts(slices.Collect(maps.Keys(k.requests))...))
+	case 2:
+		err = s.l.CancelTask(theirs, k.id)
+	}
+	if s.visible(k) {
+		if err != durabletasks.ErrNotFound {
+			t.Fatal(err)
+		}
+		return
+	}
+	s.write(k, errorName(err), s.now(), nil)
+}
+
+func (s *sim) finish(t *rapid.T) {
+	k := s.task()
+	h := s.handle(k)
+	began := s.now()
+	n := rapid.IntRange(0, 9).Draw(t, "n")
+	with := s.with(h)
+	switch rapid.SampledFrom([]string{"complete", "fail", "cancelled", "bad"}).Draw(t, "how") {
+	case "complete":
+		err := h.h.Complete(with, wire.MustParse(fmt.Sprintf(`{"n":%d}`, n)))
+		s.write(k, errorName(err), began, completed(fmt.Sprintf(`{"resultType":"complete","n":%d}`, n)))
+	case "fail":
+		s.write(k, errorName(h.h.Fail(with, &wire.Error{Code: int64(n), Message: "failed"})), began, failed(n, "failed"))
+	case "cancelled":
+		message := genText.Draw(t, "message")
+		s.write(k, errorName(h.h.Cancelled(with, message)), began, finished("cancelled", message))
+	case "bad":
+		for _, err := range []error{h.h.Complete(with, aText), h.h.Fail(with, nil), h.h.Cancelled(with, "\xff")} {
+			if !errors.Is(err, durabletasks.ErrInvalid) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (s *sim) sleep(t *rapid.T) {
+	time.Sleep(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "ms")) * time.Millisecond)
+}
+
+func (s *sim) stepClock(t *rapid.T) {
+	s.offset += time.Duration(rapid.IntRange(-20_000, 20_000).Draw(t, "ms")) * time.Millisecond
+	for _, k := range s.tasks {
+		k.exact = false
+	}
+}
+
+func (s *sim) sweep(t *rapid.T) {
+	want := 0
+	for _, k := range s.tasks {
+		if !k.removed && !s.visible(k) {
+			k.removed = true
+			want++
+		}
+	}
+	if n, err := s.l.Sweep(ctx); n != want || err != nil {
+		t.Fatalf("Sweep: %d, %v, want %d", n, err, want)
+	}
+}
+
+func (s *sim) arm(t *rapid.T) {
+	s.arming(rapid.SampledFrom([]string{"broken", "conflict", "foreign progress", "foreign cancel"}).Draw(t, "fault"), rapid.IntRange(1, 3).Draw(t, "conflicts"))
+}
+
+func (s *sim) arming(fault string, conflicts int) {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	s.armed = fault
+	s.store.fault, s.store.left, s.store.struck = fault, conflicts, false
+}
+
+func (s *sim) restart(t *rapid.T) {
+	s.crash()
+	s.armed = ""
+	s.start()
+	if !rapid.Bool().Draw(t, "recover") {
+		return
+	}
+	begun := make(chan *modelWorker, len(s.tasks))
+	want := 0
+	for _, k := range s.tasks {
+		if s.begin(k) == "ok" {
+			want++
+		}
+	}
+	n, err := s.l.Recover(ctx, func(r durabletasks.Record) durabletasks.Worker {
+		i := slices.IndexFunc(s.tasks, func(k *modelTask) bool { return k.id == r.ID })
+		if want := s.tasks[i].record(); !reflect.DeepEqual(r, want) {
+			t.Fatalf("recovered\ngot  %+v\nwant %+v", r, want)
+		}
+		return s.work(begun)
+	})
+	if n != want || err != nil {
+		t.Fatalf("recovered %d, %v, want %d", n, err, want)
+	}
+	for range n {
+		w := <-begun
+		i := slices.IndexFunc(s.tasks, func(k *modelTask) bool { return k.id == w.h.ID() })
+		k := s.tasks[i]
+		k.worker = w
+		s.attached(k, w.modelHandle)
+	}
+}
+
+func runModel(t *rapid.T, reopen func(now func() time.Time) durabletasks.TaskStore) {
+	s := &sim{t: t}
+	s.reopen = func() durabletasks.TaskStore { return reopen(s.now) }
+	s.start()
+	defer func() {
+		s.crash() // nobody is left waiting
+	}()
+	s.create(t)
+	t.Repeat(map[string]func(*rapid.T){
+		"create": s.create, "handle": s.newHandle, "handle ": s.newHandle, "start worker": s.startWorker, "worker leaves": s.leaveWorker,
+		"progress": s.progress, "progress ": s.progress, "checkpoint": s.savedState, "extend": s.extend,
+		"request": s.request, "request ": s.request, "resume": s.resume, "give up": s.giveUp,
+		"respond": s.respond, "respond ": s.respond, "respond  ": s.respond, "cancel": s.cancel, "intrude": s.intrude, "finish": s.finish,
+		"sleep": s.sleep, "step clock": s.stepClock, "sweep": s.sweep, "arm a fault": s.arm, "restart": s.restart,
+		"": func(*rapid.T) { s.look() },
+	})
+}
+
+// Behaviour (c) and more, on the memory store.
+func TestModelMemStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 5 { // five times -rapid.checks
+			rapid.Check(struct{ testing.TB }{t}, func(t *rapid.T) { // a bubble knows no deadline
+				var store shared
+				runModel(t, func(now func() time.Time) durabletasks.TaskStore {
+					if store.MemStore == nil {
+						store = shared{&durabletasks.MemStore{Now: now}}
+					}
+					return store
+				})
+			})
+		}
+	})
+}

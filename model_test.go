@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wal"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
@@ -1155,5 +1158,35 @@ func TestModelMemStore(t *testing.T) {
 				})
 			})
 		}
+	})
+}
+
+// The same on the durable store, which is closed and opened again with each
+// restart.
+func TestModelWAL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := t.TempDir()
+		runs := 0
+		rapid.Check(struct{ testing.TB }{t}, func(t *rapid.T) {
+			runs++
+			dir := filepath.Join(base, fmt.Sprint(runs))
+			var store *wal.Store
+			defer func() {
+				store.Close()
+				os.RemoveAll(dir)
+			}()
+			runModel(t, func(now func() time.Time) durabletasks.TaskStore {
+				if store != nil {
+					if err := store.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var err error
+				if store, err = wal.Open(dir, &wal.Options{Now: now}); err != nil {
+					t.Fatal(err)
+				}
+				return store
+			})
+		})
 	})
 }

@@ -15,3 +15,9 @@ func TestMemStore(t *testing.T) {
 		Advance: clock.Advance,
 	})
 }
+
+func TestMemStoreInBubble(t *testing.T) {
+	storetest.RunInBubble(t, storetest.Subject{
+		New: func(testing.TB) durabletasks.TaskStore { return new(durabletasks.MemStore) },
+	})
+}

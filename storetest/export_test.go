@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -28,6 +29,19 @@ func Outcomes(tb testing.TB, s Subject, accept func(name string) bool) map[strin
 	return outcomes
 }
 
+// OutcomesInBubble is Outcomes as RunInBubble runs the checks.
+func OutcomesInBubble(t *testing.T, s Subject, accept func(name string) bool) map[string]Outcome {
+	outcomes := make(map[string]Outcome)
+	for _, c := range checks {
+		if accept(c.name()) {
+			r := &recorder{TB: t}
+			c.runInBubble(t, r, s, true)
+			outcomes[c.name()] = r.Outcome
+		}
+	}
+	return outcomes
+}
+
 // recorder is a test whose failing is no failure.
 type recorder struct {
 	testing.TB
@@ -36,6 +50,17 @@ type recorder struct {
 
 func (r *recorder) Errorf(format string, args ...any) { r.Failure += fmt.Sprintf(format, args...) }
 func (r *recorder) Skip(args ...any)                  { r.Outcome.Skip += fmt.Sprint(args...) }
+func (r *recorder) Failed() bool                      { return r.Failure != "" }
+func (r *recorder) FailNow()                          { runtime.Goexit() }
+func (r *recorder) Log(...any)                        {}
+func (r *recorder) Logf(string, ...any)               {}
+
+// ModelFailure returns what Model reports.
+func ModelFailure(tb testing.TB, s Subject) string {
+	r := &recorder{TB: tb}
+	newTrial(r, s, true).model()
+	return r.Failure
+}
 
 // CheckNames returns the name of every check, in the order of Run.
 func CheckNames() []string {

@@ -19,9 +19,11 @@ type trial struct {
 	tb      testing.TB
 	subject Subject
 	short   bool
-	store   *watched
-	calls   calls
 	began   time.Time // the store's time at the start, in whole milliseconds
+	store   *watched
+	calls   *calls
+	timeout *time.Timer
+	stop    func() // ends the calling goroutine after a failure
 
 	mu       sync.Mutex
 	skip     string
@@ -32,21 +34,35 @@ type trial struct {
 // would repeat the failure as well.
 const maxFailures = 5
 
-// run runs the check as the test tb; short as rounds has it.
-func (c check) run(tb testing.TB, s Subject, short bool) {
-	tb.Helper()
-	if reason := s.missing(c.needs); reason != "" {
-		tb.Skip(reason)
-		return
-	}
+// newTrial returns a trial of the subject for the test tb; short as rounds has
+// it.
+func newTrial(tb testing.TB, s Subject, short bool) *trial {
 	if s.Now == nil {
 		s.Now = time.Now
 	}
 	if s.Timeout == 0 {
 		s.Timeout = time.Minute
 	}
-	t := &trial{tb: tb, subject: s, short: short}
-	t.await(func() { t.perform(c) })
+	return &trial{tb: tb, subject: s, short: short, calls: new(calls), stop: runtime.Goexit}
+}
+
+// run runs the check and reports to the test tb.
+func (c check) run(tb testing.TB, s Subject, short bool) {
+	tb.Helper()
+	t := newTrial(tb, s, short)
+	t.attempt(c, func() { t.perform(c) })
+}
+
+// attempt calls perform, which performs the check, and reports what came of
+// it.
+func (t *trial) attempt(c check, perform func()) {
+	tb := t.tb
+	tb.Helper()
+	if reason := t.subject.missing(c.needs); reason != "" {
+		tb.Skip(reason)
+		return
+	}
+	t.await(perform)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.failures) > 0 {
@@ -59,20 +75,31 @@ func (c check) run(tb testing.TB, s Subject, short bool) {
 // await returns when f has returned or the time for it is over. A goroutine
 // that hangs is left behind: nothing can end it but the process's end.
 func (t *trial) await(f func()) {
+	t.timeout = time.NewTimer(t.subject.Timeout)
+	defer t.timeout.Stop()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		f()
 	}()
-	timeout := time.NewTimer(t.subject.Timeout)
-	defer timeout.Stop()
 	select {
 	case <-ended:
-	case <-timeout.C:
-		stacks := make([]byte, 64<<10)
-		stacks = stacks[:runtime.Stack(stacks, true)]
-		t.errorf("the check did not end in %v; calls that have not returned: %s\n\n%s", t.subject.Timeout, t.calls.names(), stacks)
+	case <-t.timeout.C:
+		t.errorf("the check did not end in %v; calls that have not returned: %s\n\n%s", t.subject.Timeout, t.calls.names(), stacks(""))
 	}
+}
+
+// stacks returns the stacks of the goroutines whose first line has this text.
+func stacks(text string) string {
+	all := make([]byte, 256<<10)
+	all = all[:runtime.Stack(all, true)]
+	var found []string
+	for stack := range strings.SplitSeq(string(all), "\n\n") {
+		if first, _, _ := strings.Cut(stack, "\n"); strings.Contains(first, text) {
+			found = append(found, stack)
+		}
+	}
+	return strings.Join(found, "\n\n")
 }
 
 // perform runs the check's function on a new store and closes the store.
@@ -154,7 +181,7 @@ func (t *trial) errorf(format string, args ...any) {
 // fatalf records a failure and ends the calling goroutine.
 func (t *trial) fatalf(format string, args ...any) {
 	t.errorf(format, args...)
-	runtime.Goexit()
+	t.stop()
 }
 
 // parallel calls f(0) to f(n-1) at the same time and returns when all have
@@ -174,7 +201,7 @@ func (t *trial) parallel(n int, f func(i int)) {
 	failed := len(t.failures) > 0
 	t.mu.Unlock()
 	if failed {
-		runtime.Goexit()
+		t.stop()
 	}
 }
 

@@ -108,10 +108,16 @@ func (t *trial) refused(next durabletasks.Record, expected int64, stored durable
 
 // conflicts checks that err is a conflict in both of its forms.
 func (t *trial) conflicts(err error, call string, args ...any) {
-	var conflict *durabletasks.ConflictError
-	if !errors.As(err, &conflict) || !errors.Is(err, durabletasks.ErrConflict) {
+	if conflict(err) == nil || !errors.Is(err, durabletasks.ErrConflict) {
 		t.fatalf("%s: got %s, want a *ConflictError", fmt.Sprintf(call, args...), quoteError(err))
 	}
+}
+
+// conflict returns the conflict that err reports, or nil.
+func conflict(err error) *durabletasks.ConflictError {
+	var c *durabletasks.ConflictError
+	errors.As(err, &c)
+	return c
 }
 
 func staleChangesNothing(t *trial) {
@@ -147,11 +153,9 @@ func conflictNamesVersions(t *trial) {
 	for _, expected := range []int64{0, 1, 5} {
 		_, err := t.store.Update(context.Background(), r, expected)
 		t.conflicts(err, "Update from version %d of a task at version 2", expected)
-		var conflict *durabletasks.ConflictError
-		errors.As(err, &conflict)
-		if conflict.Expected != expected || conflict.Actual != 2 {
+		if c := conflict(err); c.Expected != expected || c.Actual != 2 {
 			t.fatalf("Update from version %d of a task at version 2: the conflict says expected %d, actual %d",
-				expected, conflict.Expected, conflict.Actual)
+				expected, c.Expected, c.Actual)
 		}
 	}
 }

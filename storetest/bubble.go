@@ -1,0 +1,65 @@
+package storetest
+
+import (
+	"regexp"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// RunInBubble is [Run] for stores that live in the process and take the time
+// from [time.Now]: each check runs in a bubble of [testing/synctest], in which
+// time stands still while something runs. It finds what Run cannot: goroutines
+// that outlive Close, and calls that wait for each other, which it reports at
+// once.
+//
+// The Now and Advance of the subject are not used. What New and Reopen make
+// must not wait for anything outside the bubble, such as a network.
+func RunInBubble(t *testing.T, s Subject) {
+	t.Helper()
+	if s.New == nil {
+		t.Fatal("storetest: Subject.New is nil")
+	}
+	for _, c := range checks {
+		t.Run(c.name(), func(t *testing.T) { c.runInBubble(t, t, s, testing.Short()) })
+	}
+}
+
+// runInBubble runs the check in a bubble of the test bubble and reports to the
+// test tb.
+func (c check) runInBubble(bubble *testing.T, tb testing.TB, s Subject, short bool) {
+	tb.Helper()
+	s.Now, s.Advance = time.Now, time.Sleep
+	t := newTrial(tb, s, short)
+	t.attempt(c, func() {
+		var number string
+		performed := false
+		defer func() {
+			if p := recover(); p != nil && performed {
+				t.errorf("goroutines outlive Close, which releases what the store holds:\n\n%s", stacks(number))
+			} else if p != nil {
+				t.errorf("%v; calls that have not returned: %s\n\n%s", p, t.calls.names(), stacks(number))
+			}
+		}()
+		synctest.Test(bubble, func(tb *testing.T) {
+			number = bubbleNumber()
+			t.tb = tb
+			ended := make(chan struct{})
+			go func() { // which a failure ends; the goroutine of a bubble's test must return
+				defer close(ended)
+				t.perform(c)
+			}()
+			<-ended
+			performed = true
+		})
+	})
+}
+
+// bubbleNumber returns the number of the bubble that the caller is in, as the
+// first lines of stacks have it.
+func bubbleNumber() string {
+	line := make([]byte, 128)
+	line = line[:runtime.Stack(line, false)]
+	return string(regexp.MustCompile(`synctest bubble \d+\]`).Find(line))
+}

@@ -1,0 +1,336 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+// Model makes random calls, with clock steps and reopens where the subject
+// has them, and compares every answer with that of a plain map. A history that
+// fails is made as short as can be and printed. The flags of package rapid say
+// how many histories there are and how long they get, such as -rapid.checks;
+// with -short there are fewer. The subject's Timeout is for one history.
+//
+// The stores of all histories are cleaned up when t ends.
+func Model(t *testing.T, s Subject) {
+	t.Helper()
+	if s.New == nil {
+		t.Fatal("storetest: Subject.New is nil")
+	}
+	newTrial(t, s, testing.Short()).model()
+}
+
+// model runs the histories and reports to the trial's test.
+func (t *trial) model() {
+	t.await(func() {
+		rapid.Check(t.tb, func(rt *rapid.T) {
+			t.timeout.Reset(t.subject.Timeout)
+			newHistory(rt, t).run()
+		})
+	})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.failures) > 0 {
+		t.tb.Errorf("%s", strings.Join(t.failures, "\n"))
+	}
+}
+
+// history is a random sequence of calls on one store, and what the store must
+// hold after it.
+type history struct {
+	t       *trial
+	rt      *rapid.T
+	ids     []string                       // few, so that they meet
+	records map[string]durabletasks.Record // with those that have expired
+	dropped map[string]bool                // expired before a reopen, which may have removed them
+}
+
+func newHistory(rt *rapid.T, all *trial) *history {
+	t := newTrial(all.tb, all.subject, all.short)
+	t.calls = all.calls
+	t.stop = func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		rt.Fatal("\n" + strings.Join(t.failures, "\n"))
+	}
+	return &history{
+		t:       t,
+		rt:      rt,
+		records: make(map[string]durabletasks.Record),
+		dropped: make(map[string]bool),
+	}
+}
+
+func (h *history) run() {
+	h.t.began = h.t.now()
+	h.t.store = h.t.open("New", h.t.subject.New)
+	defer func() {
+		if !h.t.store.closeCalled.Load() { // because something has failed
+			_ = h.t.store.Close()
+		}
+	}()
+	h.ids = rapid.SliceOfNDistinct(rapid.SampledFrom(hostile), 4, 4, rapid.ID[string]).Draw(h.rt, "ids")
+	actions := map[string]func(*rapid.T){
+		"Create": h.create,
+		"Get":    h.get,
+		"Update": h.update,
+		"Sweep":  h.sweep,
+		"Done":   h.done,
+		"":       h.compare,
+	}
+	if h.t.subject.Advance != nil {
+		actions["Advance"] = h.advance
+	}
+	if h.t.subject.Reopen != nil {
+		actions["Reopen"] = h.reopen
+	}
+	if h.t.store.scanner != nil {
+		actions["Scan"] = h.scan
+	}
+	h.rt.Repeat(actions)
+	if err := h.t.store.Close(); err != nil {
+		h.t.fatalf("Close: %v", err)
+	}
+	h.t.allClosed(h.ids[0])
+}
+
+// expired is the clause on expiry once more, apart from what Record does.
+func expired(r durabletasks.Record, now time.Time) bool {
+	return r.TTL >= 0 && !now.Before(r.CreatedAt.Add(r.TTL))
+}
+
+// live returns the record if the store must show it.
+func (h *history) live(id string) (durabletasks.Record, bool) {
+	r, ok := h.records[id]
+	return r, ok && !expired(r, h.t.subject.Now())
+}
+
+// drawn returns a random element of values.
+func drawn[T any](rt *rapid.T, label string, values ...T) T {
+	return rapid.SampledFrom(values).Draw(rt, label)
+}
+
+func (h *history) id(rt *rapid.T) string { return drawn(rt, "id", h.ids...) }
+
+// record returns a random record.
+func (h *history) record(rt *rapid.T, id string) durabletasks.Record {
+	ttls := []time.Duration{durabletasks.NoLimit, time.Hour, 100 * time.Hour}
+	if h.t.subject.Advance != nil {
+		ttls = append(ttls, time.Second, 2*time.Second)
+	}
+	now := h.t.now()
+	r := durabletasks.Record{
+		ID:              id,
+		Status:          drawn(rt, "status", statuses...),
+		StatusMessage:   drawn(rt, "message", hostile...),
+		CreatedAt:       now.Add(drawn(rt, "age", 0, -2*time.Hour, -time.Second)),
+		LastUpdatedAt:   now.Add(drawn(rt, "updated", 0, time.Second, -time.Second)),
+		TTL:             drawn(rt, "ttl", ttls...),
+		PollInterval:    drawn(rt, "poll interval", durabletasks.NoLimit, time.Second, 5*time.Millisecond),
+		Result:          randomJSON(rt, "result"),
+		Error:           randomJSON(rt, "error"),
+		Owner:           drawn(rt, "owner", hostile...),
+		CancelRequested: rapid.Bool().Draw(rt, "cancel requested"),
+		Payload:         randomJSON(rt, "payload"),
+		Checkpoint:      randomJSON(rt, "checkpoint"),
+		Version:         drawn(rt, "version passed in", int64(0), 1, 99),
+	}
+	r.UsedInputKeys = rapid.SliceOfN(rapid.SampledFrom(hostile), 0, 3).Draw(rt, "keys")
+	for i, key := range r.UsedInputKeys {
+		if i == 0 {
+			r.InputRequests = make(map[string]wire.JSON)
+			r.InputResponses = make(map[string]wire.JSON)
+		}
+		r.InputRequests[key] = number(`{"request":%d}`, i)
+		if i%2 == 1 {
+			r.InputResponses[key] = number(`{"response":%d}`, i)
+		}
+	}
+	return r
+}
+
+func randomJSON(rt *rapid.T, label string) wire.JSON {
+	text := drawn(rt, label, append([]string{""}, fragileJSON...)...)
+	if text == "" {
+		return wire.JSON{}
+	}
+	return wire.MustParse(text)
+}
+
+func (h *history) create(rt *rapid.T) {
+	id := h.id(rt)
+	r := h.record(rt, id)
+	want := r.Clone()
+	want.Version = 0
+	_, live := h.live(id)
+	_, known := h.records[id]
+	err := h.t.store.Create(context.Background(), r)
+	scribble(r)
+	switch {
+	case live:
+		h.t.wants(err, durabletasks.ErrExists, "Create with a taken id")
+	case known && errors.Is(err, durabletasks.ErrExists): // it has expired and may count as taken
+	case err != nil:
+		h.t.fatalf("Create with a free id: %v", err)
+	default:
+		h.records[id] = want
+		delete(h.dropped, id)
+	}
+}
+
+func (h *history) get(rt *rapid.T) {
+	id := h.id(rt)
+	r, err := h.t.store.Get(context.Background(), id)
+	if want, ok := h.live(id); !ok {
+		h.t.wants(err, durabletasks.ErrNotFound, "Get of a task that is not there")
+	} else if err != nil {
+		h.t.fatalf("Get: %v", err)
+	} else {
+		h.t.same(r, want, "as Get returned it")
+	}
+	scribble(r)
+}
+
+func (h *history) update(rt *rapid.T) {
+	id := h.id(rt)
+	old, live := h.live(id)
+	next := h.record(rt, id)
+	if live {
+		next.CreatedAt = old.CreatedAt
+		if drawn(rt, "unchanged", false, false, false, true) {
+			next = old.Clone()
+		}
+	}
+	expected := old.Version + drawn(rt, "version off by", int64(0), 0, 0, -1, 1)
+	want := next.Clone()
+	want.Version = expected + 1
+	r, err := h.t.store.Update(context.Background(), next, expected)
+	scribble(next)
+	switch {
+	case !live:
+		h.t.wants(err, durabletasks.ErrNotFound, "Update of a task that is not there")
+	case expected != old.Version:
+		h.t.conflicts(err, "Update from version %d of a task at version %d", expected, old.Version)
+		if want := (durabletasks.ConflictError{Expected: expected, Actual: old.Version}); *conflict(err) != want {
+			h.t.fatalf("the conflict is %+v, want %+v", *conflict(err), want)
+		}
+	case err != nil:
+		h.t.fatalf("Update: %v", err)
+	default:
+		h.t.same(r, want, "as Update returned it")
+		h.records[id] = want
+	}
+	scribble(r)
+}
+
+func (h *history) sweep(rt *rapid.T) {
+	at := h.t.now().Add(drawn(rt, "time off by", 0, time.Millisecond, time.Second, 2*time.Hour, -time.Second, -time.Hour))
+	n, err := h.t.store.Sweep(context.Background(), at)
+	if err != nil {
+		h.t.fatalf("Sweep: %v", err)
+	}
+	most, least := 0, 0
+	for id, r := range h.records {
+		if !expired(r, at) {
+			continue
+		}
+		most++
+		if !h.dropped[id] {
+			least++
+		}
+		delete(h.records, id)
+		delete(h.dropped, id)
+	}
+	if n < least || n > most {
+		h.t.fatalf("Sweep returned %d, want %d to %d", n, least, most)
+	}
+}
+
+// done makes a call with a context that is done.
+func (h *history) done(rt *rapid.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	id := h.id(rt)
+	r := h.record(rt, id)
+	var err error
+	call := drawn(rt, "call", "Create", "Get", "Update", "Sweep")
+	switch call {
+	case "Create":
+		err = h.t.store.Create(ctx, r)
+	case "Get":
+		_, err = h.t.store.Get(ctx, id)
+	case "Update":
+		_, err = h.t.store.Update(ctx, r, h.records[id].Version)
+	case "Sweep":
+		_, err = h.t.store.Sweep(ctx, h.t.now().Add(time.Hour))
+	}
+	h.t.wants(err, context.Canceled, "%s with a cancelled context", call)
+}
+
+func (h *history) advance(rt *rapid.T) {
+	h.t.advance(drawn(rt, "step", time.Millisecond, 999*time.Millisecond, time.Second, time.Hour))
+}
+
+func (h *history) reopen(*rapid.T) {
+	for id := range h.records {
+		if _, live := h.live(id); !live {
+			h.dropped[id] = true
+		}
+	}
+	h.t.reopen()
+}
+
+func (h *history) scan(*rapid.T) {
+	shown := make(map[string]durabletasks.Record)
+	visits := 0
+	err := h.t.store.Scan(context.Background(), func(r durabletasks.Record) bool {
+		shown[r.ID] = r
+		visits++
+		return true
+	})
+	if err != nil {
+		h.t.fatalf("Scan: %v", err)
+	}
+	unfinished := 0
+	for _, id := range h.ids {
+		want, live := h.live(id)
+		if !live || want.Status.Terminal() {
+			continue
+		}
+		unfinished++
+		if r, ok := shown[id]; !ok {
+			h.t.fatalf("Scan did not show task %s", clip(id))
+		} else {
+			h.t.same(r, want, "as Scan showed it")
+		}
+	}
+	if visits != unfinished {
+		h.t.fatalf("Scan called visit %d times, want %d", visits, unfinished)
+	}
+	for _, r := range shown {
+		scribble(r)
+	}
+}
+
+// compare is called after every call: the store must hold what it should.
+func (h *history) compare(*rapid.T) {
+	for _, id := range h.ids {
+		r, err := h.t.store.Get(context.Background(), id)
+		if want, ok := h.live(id); !ok {
+			h.t.wants(err, durabletasks.ErrNotFound, "Get of task %s, which is not there", clip(id))
+		} else if err != nil {
+			h.t.fatalf("Get of task %s: %v", clip(id), err)
+		} else {
+			h.t.same(r, want, fmt.Sprintf("at version %d", want.Version))
+		}
+	}
+}

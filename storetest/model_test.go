@@ -1,0 +1,80 @@
+package storetest_test
+
+import (
+	"flag"
+	"strings"
+	"testing"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/storetest"
+)
+
+func TestModel(t *testing.T) {
+	storetest.Model(t, subject(func(*planted) {}))
+}
+
+// TestModelWithoutSeams uses a store that can only be made.
+func TestModelWithoutSeams(t *testing.T) {
+	storetest.Model(t, storetest.Subject{
+		New: func(testing.TB) durabletasks.TaskStore { return onlyStore{new(durabletasks.MemStore)} },
+	})
+}
+
+// beyondModel are the defects that no history shows: they need calls at the
+// same time, many or large values, or what a history does not do. Those of
+// single strings are left out too, because a history hits few of these.
+var beyondModel = map[string]bool{
+	"a call that meets a close reports what broke":             true,
+	"a closed store has nothing to scan":                       true,
+	"a commit is undone when its context ends":                 true,
+	"a deadline cannot be taken away":                          true,
+	"a scan does not stop":                                     true,
+	"a scan looks at the status first and at the record later": true,
+	"a scan that is stopped is an error":                       true,
+	"a second close is an error":                               true,
+	"a store in use is busy":                                   true,
+	"a sweep removes twenty":                                   true,
+	"an update is lost to an update of another task":           true,
+	"an update looks first and writes later":                   true,
+	"close saves before it stops the writers":                  true,
+	"create looks first and writes later":                      true,
+	"deadlines are nanoseconds":                                true,
+	"durations are 32 bits of milliseconds":                    true,
+	"every tenth update adds two":                              true,
+	"ids are searched without regard to case":                  true,
+	"large records are not saved":                              true,
+	"no limit is swept in the far future":                      true,
+	"no limit is ten years":                                    true,
+	"payloads have 64 KiB":                                     true,
+	"reads of two tasks meet":                                  true,
+	"records are handed out by a buffer that all share":        true,
+	"scan does not look at its context":                        true,
+	"stores share what close closes":                           true,
+	"the context's cause is reported":                          true,
+	"the status is written before the rest":                    true,
+	"two sweeps count the same record":                         true,
+	"update reports a context that ended after the commit":     true,
+	"updates of one version merge":                             true,
+}
+
+func TestModelFindsDefects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped, because fewer histories find less")
+	}
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "10ms", "rapid.checks": "5000"} {
+		f := flag.Lookup(name)
+		old := f.Value.String()
+		t.Cleanup(func() { f.Value.Set(old) })
+		if err := f.Value.Set(value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range defects {
+		if d.hangs || beyondModel[d.name] || strings.HasPrefix(d.fails[0], "S15/") {
+			continue
+		}
+		if storetest.ModelFailure(t, subject(d.plant)) == "" {
+			t.Errorf("the model does not find: %s", d.name)
+		}
+	}
+}

@@ -16,7 +16,6 @@ var closeChecks = []check{
 	{"S12", "close-of-an-unused-store", 0, closeOfUnused},
 	{"S12", "close-is-idempotent", 0, closeIsIdempotent},
 	{"S12", "close-while-calls-run", 0, closeWhileCallsRun},
-	{"S12", "stores-close-alone", 0, storesCloseAlone},
 }
 
 // allClosed checks that every call on the closed store says so.
@@ -124,16 +123,4 @@ func closeWhileCallsRun(t *trial) {
 		return err
 	})
 	t.allClosed("read")
-}
-
-// storesCloseAlone is for stores that share a connection, or a variable.
-func storesCloseAlone(t *trial) {
-	t.create(t.record("task"))
-	other := t.open("New", t.subject.New)
-	_, err := other.Get(context.Background(), "task")
-	t.wants(err, durabletasks.ErrNotFound, "Get of another store's task")
-	if err := other.Close(); err != nil {
-		t.fatalf("Close of another store: %v", err)
-	}
-	t.stored(t.record("task"), "after another store was closed")
 }

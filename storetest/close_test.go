@@ -124,20 +124,4 @@ var closeDefects = []defect{
 		fails: []string{"S12/close-is-idempotent", "S12/close-while-calls-run"},
 		also:  []string{"S11/what-was-acknowledged-during-close-survives"},
 	},
-	{
-		name: "stores share what close closes",
-		plant: func() func(*planted) {
-			var all []*planted
-			return func(p *planted) {
-				all = append(all, p)
-				p.close = func() error {
-					for _, other := range all {
-						other.doClose()
-					}
-					return nil
-				}
-			}
-		}(),
-		fails: []string{"S12/stores-close-alone"},
-	},
 }

@@ -130,8 +130,8 @@ func ttlGivenLater(t *trial) {
 func noLimitNeverExpires(t *trial) {
 	t.create(t.record("task"))
 	for range 3 {
-		t.advance(10 * 365 * 24 * time.Hour)
-		t.fresh("task", "with NoLimit after decades")
+		t.advance(100 * 24 * time.Hour)
+		t.fresh("task", "with NoLimit after months")
 	}
 }
 

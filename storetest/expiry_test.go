@@ -161,11 +161,11 @@ var expiryDefects = []defect{
 		also:  []string{"S09/ttl-made-shorter-than-the-task-is-old", "S10/changed-ttl-counts"},
 	},
 	{
-		name: "no limit is ten years",
+		name: "no limit is a month",
 		plant: func(p *planted) {
 			p.expired = func(r record, now time.Time) bool {
 				if r.TTL < 0 {
-					r.TTL = 10 * 365 * 24 * time.Hour
+					r.TTL = 30 * 24 * time.Hour
 				}
 				return r.Expired(now)
 			}

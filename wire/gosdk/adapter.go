@@ -2,14 +2,11 @@ package gosdk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-durable-tasks/durabletasks"
@@ -169,15 +166,6 @@ func (a *Adapter) owner(ctx context.Context, req mcp.Request) string {
 	return ""
 }
 
-// rescue turns a panic into the answer that a client may see. The SDK
-// recovers from none.
-func (a *Adapter) rescue(err *error) {
-	if p := recover(); p != nil {
-		a.log.Error("gosdk: panic while serving a request", "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
-		*err = internalError()
-	}
-}
-
 // recoverOnce takes up unfinished tasks if nobody has. A failure that may
 // pass is met again by the next request.
 func (a *Adapter) recoverOnce() {
@@ -243,18 +231,4 @@ type ToolCall struct {
 func ToolCallOf(r durabletasks.Record) (ToolCall, bool) {
 	name, ok := r.Payload.Get("name").Text()
 	return ToolCall{Name: name, Arguments: r.Payload.Get("arguments")}, ok && name != ""
-}
-
-func internalError() *jsonrpc.Error {
-	return &jsonrpc.Error{Code: wire.CodeInternalError, Message: "Internal error"}
-}
-
-// protocolError returns an error of package wire as the SDK sends it. The SDK
-// keeps its data only if it is not wrapped.
-func protocolError(e *wire.Error) *jsonrpc.Error {
-	out := &jsonrpc.Error{Code: e.Code, Message: e.Message}
-	if !e.Data.IsZero() {
-		out.Data = json.RawMessage(e.Data.String())
-	}
-	return out
 }

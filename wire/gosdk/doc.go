@@ -28,8 +28,8 @@
 // A worker runs in the process that created its task, and does not end with
 // the request that did. When the process dies, the task stays in its store,
 // and with [Options].Recover the next process runs the worker of a task tool
-// again, from the start; [durabletasks.Handle.Checkpoint] and
-// [durabletasks.Handle.ResumeInput] tell it how far the last one came.
+// again, from the start; [durabletasks.Handle.Checkpoint] tells it how far the
+// last one came, and [Ask] takes up the questions that are already asked.
 //
 // On stdio a client may start a process only to ask what the server can do,
 // and end it at once. Recovery therefore waits for the first request that

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -57,6 +58,20 @@ func TestNameHeader(t *testing.T) {
 	wrong := post(t, url, taskRequest(wire.MethodCancel, id), func(header http.Header) { header.Set("Mcp-Name", noSuchTask) })
 	wantError(t, wrong.body, wire.CodeHeaderMismatch)
 	h.await(t, id, wire.StatusInputRequired) // not cancelled
+}
+
+// A server that is not net/http's may hand over a header's value untrimmed.
+func TestNameHeaderIsTrimmed(t *testing.T) {
+	h := withGreeter(t)
+	served := false
+	handler := h.adapter.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served = true }))
+	text := taskRequest(wire.MethodGet, noSuchTask)
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(text))
+	addHeaders(t, r.Header, text)
+	r.Header.Set("Mcp-Name", " "+noSuchTask+" ")
+	if handler.ServeHTTP(httptest.NewRecorder(), r); !served {
+		t.Error("refused")
+	}
 }
 
 // Without the wrapper, and for a request that it does not look at, the

@@ -3,7 +3,6 @@ package gosdk
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -86,20 +85,4 @@ func (s *inlineStore) Update(ctx context.Context, next durabletasks.Record, expe
 		return durabletasks.Record{}, wire.MissingCapability()
 	}
 	return s.MemStore.Update(ctx, next, expected)
-}
-
-// failed logs what went wrong and returns what the client may know of it.
-func (a *Adapter) failed(what string, err error) *jsonrpc.Error {
-	var known *jsonrpc.Error
-	if errors.As(err, &known) {
-		return known
-	}
-	a.log.Error("gosdk: "+what, "error", err)
-	switch {
-	case errors.Is(err, durabletasks.ErrBusy):
-		return &jsonrpc.Error{Code: wire.CodeInternalError, Message: "Too many tasks are running"}
-	case errors.Is(err, durabletasks.ErrShutdown), errors.Is(err, durabletasks.ErrClosed):
-		return &jsonrpc.Error{Code: wire.CodeInternalError, Message: "The server is shutting down"}
-	}
-	return internalError()
 }

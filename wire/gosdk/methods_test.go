@@ -170,17 +170,27 @@ func TestAbsentParams(t *testing.T) {
 }
 
 // brokenStore fails to read.
-type brokenStore struct{ durabletasks.MemStore }
+type brokenStore struct {
+	durabletasks.MemStore
+	panics bool
+}
 
-func (*brokenStore) Get(context.Context, string) (durabletasks.Record, error) {
+func (s *brokenStore) Get(context.Context, string) (durabletasks.Record, error) {
+	if s.panics {
+		panic("secret")
+	}
 	return durabletasks.Record{}, errors.New("disk secret")
 }
 
 func TestFaultsOfTheServerAreNotTold(t *testing.T) {
-	h := newHostOver(t, &brokenStore{}, nil)
-	c := h.inMemory(t)
-	if got := c(t, taskRequest(wire.MethodGet, noSuchTask)).Get("error").String(); got != `{"code":-32603,"message":"Internal error"}` {
-		t.Errorf("got %s", got)
+	for _, panics := range []bool{false, true} {
+		h := newHostOver(t, &brokenStore{panics: panics}, nil)
+		c := h.inMemory(t)
+		for _, text := range []string{taskRequest(wire.MethodGet, noSuchTask), update(noSuchTask, "{}"), taskRequest(wire.MethodCancel, noSuchTask)} {
+			if got := c(t, text).Get("error").String(); got != `{"code":-32603,"message":"Internal error"}` {
+				t.Errorf("got %s", got)
+			}
+		}
 	}
 }
 

@@ -16,8 +16,7 @@ import (
 // It may run more than once for a task: when a process dies, the next one
 // runs it again from the start, with the same arguments, unless
 // [TaskToolOptions].Resume says otherwise. [durabletasks.Handle.Checkpoint] has
-// what it saved, and [durabletasks.Handle.ResumeInput] the answers to what it
-// asked.
+// what it saved, and [Ask] the answers to what it asked.
 type TaskHandler[In any] func(ctx context.Context, h *durabletasks.Handle, in In) (*mcp.CallToolResult, error)
 
 // Undeclared says what a task tool does for a client that did not declare the
@@ -54,8 +53,9 @@ type TaskToolOptions struct {
 
 // AddTaskTool adds a tool whose calls become tasks, for clients that take
 // them. The tool's input schema is inferred from In unless it is set, and
-// arguments are checked and decoded as by [mcp.AddTool]; arguments that do not
-// fit are a tool error at once, not a task. Nil opts mean the defaults.
+// arguments are checked and decoded as by [mcp.AddTool], where numbers beyond
+// 2^53 lose digits; arguments that do not fit are a tool error at once, not a
+// task. Nil opts mean the defaults.
 //
 // The handler gets its arguments as In from their JSON form, the first time
 // and after a restart: what In does not encode is lost.
@@ -93,7 +93,8 @@ func AddTaskTool[In any](a *Adapter, tool *mcp.Tool, handler TaskHandler[In], op
 
 // callTaskTool makes one call of a task tool a task, or does without. Every
 // error is a [*jsonrpc.Error].
-func (a *Adapter) callTaskTool(ctx context.Context, name string, in any, worker func(wire.JSON) durabletasks.Worker, o *TaskToolOptions) (*mcp.CallToolResult, error) {
+func (a *Adapter) callTaskTool(ctx context.Context, name string, in any, worker func(wire.JSON) durabletasks.Worker, o *TaskToolOptions) (_ *mcp.CallToolResult, err error) {
+	defer a.rescue(&err) // In's own encoding may panic
 	arguments, err := wire.Marshal(in)
 	if err != nil {
 		return nil, protocolError(&wire.Error{Code: wire.CodeInvalidParams, Message: "Invalid params: arguments cannot be stored"})

@@ -271,6 +271,23 @@ func TestHowWorkEnds(t *testing.T) {
 	}
 }
 
+// explosive is an argument that cannot be encoded again.
+type explosive struct{}
+
+func (explosive) MarshalJSON() ([]byte, error) { panic("secret") }
+
+func TestArgumentsThatPanicWhenTheyAreKept(t *testing.T) {
+	h := newHost(t, nil)
+	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "explode", InputSchema: map[string]any{"type": "object"}},
+		func(context.Context, *durabletasks.Handle, explosive) (*mcp.CallToolResult, error) {
+			return text("done"), nil
+		}, nil)
+	c := h.inMemory(t)
+	if got := wantError(t, c(t, toolCall("explode", `{}`)), wire.CodeInternalError).String(); strings.Contains(got, "secret") {
+		t.Errorf("got %s", got)
+	}
+}
+
 // The worker keeps the values of the request that made its task, and outlives
 // it: its end, its cancellation, its connection.
 func TestWorkerOutlivesItsRequest(t *testing.T) {

@@ -128,7 +128,7 @@ func TestLostFields(t *testing.T) {
 // betweenLookAndWrite lets others in after the store has looked and before it
 // writes. It sleeps, which is no way to wait for something but makes slow what
 // takes its time on a disk.
-func betweenLookAndWrite() { time.Sleep(50 * time.Microsecond) }
+func betweenLookAndWrite() { time.Sleep(time.Millisecond) }
 
 var (
 	// A store that gets these wrong cannot pass what only uses them.

@@ -3,8 +3,8 @@ package wal_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/mcp-durable-tasks/durabletasks"
@@ -70,60 +70,105 @@ func TestKillAfterEachStep(t *testing.T) {
 	}
 }
 
-// A child that is killed at any moment has lost nothing that it said was
-// done, and has at most the one step more that was under way.
-func TestKillAnywhere(t *testing.T) {
-	rounds := 20
-	if os.Getenv("DURABLETASKS_LONG") != "" {
-		rounds = 500
+// childLanes lets several goroutines at once work on a task each, with small
+// segments, so that the log is cleaned all the time. Each prints the version
+// that was acknowledged. Arguments: directory, sync.
+func childLanes(args []string) {
+	sync, _ := strconv.ParseBool(args[1])
+	s, err := wal.OpenSeam(args[0], fixed(&wal.Options{Sync: sync}), 4<<10, nil)
+	if err != nil {
+		exit("%v", err)
 	}
+	for lane := range lanes {
+		go func() {
+			id := fmt.Sprint("lane-", lane)
+			r, err := s.Get(ctx, id)
+			if errors.Is(err, durabletasks.ErrNotFound) {
+				r = task(id)
+				r.Payload = text(100 * (lane + 1))
+				err = s.Create(ctx, r)
+			}
+			for {
+				if err != nil {
+					exit("%s: %v", id, err)
+				}
+				fmt.Printf("%d %d\n", lane, r.Version)
+				r.StatusMessage = fmt.Sprintf("version %d of %s", r.Version+1, id)
+				r, err = s.Update(ctx, r, r.Version)
+			}
+		}()
+	}
+	waitForKill()
+}
+
+const lanes = 8
+
+// A child that is killed at any moment, under load and with cleaning going on
+// all the time, has lost nothing of what it said was done, and each of its
+// goroutines has at most the one step more that was under way.
+func TestKillAnywhere(t *testing.T) {
+	r := newRand(t)
 	for _, sync := range []string{"false", "true"} {
 		t.Run("sync="+sync, func(t *testing.T) {
 			dir := t.TempDir()
-			acknowledged := 0
-			for round := range rounds {
-				c := start(t, "writer", dir, sync, "0")
-				line, ok := c.line()
-				if !ok {
-					t.Fatalf("round %d: the child did not open", round)
+			acknowledged := [lanes]int64{}
+			for lane := range acknowledged {
+				acknowledged[lane] = -1
+			}
+			torn := 0
+			for round := range rounds(15, 600) {
+				c := start(t, "lanes", dir, sync)
+				if _, ok := c.line(); !ok { // whoever comes first
+					t.Fatal("the child has ended")
 				}
-				var found int
-				if _, err := fmt.Sscanf(line, "open %d", &found); err != nil {
-					t.Fatalf("child says %q", line)
-				}
-				if found != acknowledged && found != acknowledged+1 {
-					t.Fatalf("round %d: %d steps were acknowledged, %d are there", round, acknowledged, found)
-				}
-				acknowledged = found
-				for range 1 + round*7%50 {
-					if line, ok = c.line(); !ok {
+				for range r.IntN(2000) {
+					line, ok := c.line()
+					if !ok {
 						t.Fatal("the child has ended")
 					}
-					acknowledged, _ = strconv.Atoi(line)
+					note(&acknowledged, line)
 				}
-				rest := c.kill()
-				for _, line := range splitLines(rest) {
-					acknowledged, _ = strconv.Atoi(line)
+				for line := range strings.Lines(string(c.kill())) {
+					if strings.HasSuffix(line, "\n") {
+						note(&acknowledged, line)
+					}
 				}
+				s, err := wal.OpenSeam(dir, fixed(nil), 4<<10, nil)
+				if err != nil {
+					t.Fatalf("round %d: %v", round, err)
+				}
+				if s.Torn() != nil {
+					torn++
+				}
+				for lane, acked := range acknowledged {
+					got, err := s.Get(ctx, fmt.Sprint("lane-", lane))
+					if errors.Is(err, durabletasks.ErrNotFound) && acked < 0 {
+						continue
+					}
+					if err != nil {
+						t.Fatalf("round %d, lane %d: %v", round, lane, err)
+					}
+					message := ""
+					if got.Version > 0 {
+						message = fmt.Sprintf("version %d of lane-%d", got.Version, lane)
+					}
+					if got.Version < acked || got.Version > acked+1 || got.StatusMessage != message || got.Payload != text(100*(lane+1)) {
+						t.Fatalf("round %d, lane %d: version %d was acknowledged, stored is %+v", round, lane, acked, got)
+					}
+					acknowledged[lane] = got.Version
+				}
+				mustClose(t, s)
 			}
+			t.Logf("%d of the kills have torn the log's end; it has %d bytes", torn, dirSize(t, dir))
 		})
 	}
 }
 
-// splitLines returns the whole lines in b.
-func splitLines(b []byte) []string {
-	var lines []string
-	for len(b) > 0 {
-		for i, c := range b {
-			if c == '\n' {
-				lines = append(lines, string(b[:i]))
-				b = b[i+1:]
-				break
-			}
-			if i == len(b)-1 {
-				return lines
-			}
-		}
+// note takes what a lane has printed.
+func note(acknowledged *[lanes]int64, line string) {
+	var lane int
+	var version int64
+	if _, err := fmt.Sscan(line, &lane, &version); err == nil {
+		acknowledged[lane] = max(acknowledged[lane], version)
 	}
-	return lines
 }

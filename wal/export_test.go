@@ -2,6 +2,9 @@ package wal
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 )
 
@@ -28,4 +31,76 @@ func (s *Store) WaitQueued(n int) {
 		}
 		runtime.Gosched()
 	}
+}
+
+// CheckLedger reports where the store's books do not agree with each other.
+func (s *Store) CheckLedger() (err error) {
+	_ = s.alone(context.Background(), func() error { err = s.checkLedger(); return nil })
+	return err
+}
+
+func (s *Store) checkLedger() error {
+	l, j := s.ledger, s.journal
+	records, live, expiring, base := 0, int64(0), 0, uint64(0)
+	for n := l.ends.newer; n != &l.ends; n = n.newer {
+		st := n.st.Load()
+		if n.base <= base && records > 0 {
+			return fmt.Errorf("base %d comes after %d", n.base, base)
+		}
+		base = n.base
+		if s.index.get(st.id) != n || n.gone || n.staged != nil {
+			return fmt.Errorf("record %q is listed but not in the index", st.id)
+		}
+		if size := entrySize(headerSize + wholeSize(st)); st.pending == nil && int(n.size) < size { // replay may book a little more
+			return fmt.Errorf("record %q is booked with %d bytes, takes %d", st.id, n.size, size)
+		}
+		live += int64(n.size)
+		if at, ok := st.expiry(); ok {
+			expiring++
+			if n.slot < 0 || int(n.slot) >= len(l.expires) || l.expires[n.slot].n != n || l.expires[n.slot].at != at {
+				return fmt.Errorf("record %q is in slot %d, which is not its", st.id, n.slot)
+			}
+			if n.slot > 0 && at.before(l.expires[(n.slot-1)/2].at) {
+				return fmt.Errorf("slot %d expires before its parent", n.slot)
+			}
+		} else if n.slot != noSlot {
+			return fmt.Errorf("record %q never expires, but is in slot %d", st.id, n.slot)
+		}
+		records++
+	}
+	indexed := 0
+	for i := range s.index.shards {
+		indexed += len(s.index.shards[i].nodes)
+	}
+	if indexed != records || expiring != len(l.expires) || live != l.live {
+		return fmt.Errorf("%d records of %d in the index, %d of %d that expire, %d bytes of %d", records, indexed, expiring, len(l.expires), live, l.live)
+	}
+	var bytes, dead int64
+	names, err := list(j.dir)
+	if err != nil {
+		return err
+	}
+	if len(names.segments) != len(j.segments) {
+		return fmt.Errorf("%d segments are booked, %d are there", len(j.segments), len(names.segments))
+	}
+	for i, seg := range j.segments {
+		bytes += seg.bytes
+		if i < j.dead {
+			dead += seg.bytes
+		}
+		info, err := os.Stat(filepath.Join(j.dir, names.segments[i].name))
+		if err != nil {
+			return err
+		}
+		if names.segments[i].first != seg.first || info.Size() != seg.bytes {
+			return fmt.Errorf("segment %d of %d bytes is booked, %d of %d bytes is there", seg.first, seg.bytes, names.segments[i].first, info.Size())
+		}
+	}
+	if bytes != j.bytes || dead != j.deadSize {
+		return fmt.Errorf("the segments have %d bytes, %d of them dead; %d and %d are booked", bytes, dead, j.bytes, j.deadSize)
+	}
+	if oldest := l.oldest(); oldest != nil && j.dead > 0 && oldest.base < j.segments[j.dead].first {
+		return fmt.Errorf("segments below %d are dead, but entry %d is needed", j.segments[j.dead].first, oldest.base)
+	}
+	return nil
 }

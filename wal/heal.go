@@ -55,15 +55,15 @@ const (
 
 func segmentName(first uint64) string { return fmt.Sprintf("%0*d", digits, first) }
 
-// list names the files of the log in dir. Where a removal was interrupted,
-// the segments that it was about to remove are left out.
+// list names the files of the log in dir. The file of an interrupted removal
+// counts as a segment; those that it was about to remove overlap it.
 func list(dir string) (*listing, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("wal: list the directory: %w", err)
 	}
 	l := new(listing)
-	start := -1
+	started := false
 	for _, e := range entries {
 		name := e.Name()
 		if len(name) < digits {
@@ -83,10 +83,10 @@ func list(dir string) (*listing, error) {
 		case endSuffix:
 			return nil, corrupt("this store never cuts the end of a log")
 		case startSuffix:
-			if start >= 0 {
+			if started {
 				return nil, corrupt("a second file of an interrupted removal")
 			}
-			start = len(l.segments)
+			started = true
 		case "":
 		default:
 			continue
@@ -95,9 +95,6 @@ func list(dir string) (*listing, error) {
 			return nil, corrupt("is a directory")
 		}
 		l.segments = append(l.segments, segmentFile{name, first})
-	}
-	if start >= 0 {
-		l.segments = l.segments[start:]
 	}
 	return l, nil
 }

@@ -13,8 +13,11 @@ import (
 // children are what this binary can be when a test runs it again: each is a
 // process of its own, which a test can kill.
 var children = map[string]func(args []string){
-	"hold":   childHold,
-	"writer": childWriter,
+	"hold":     childHold,
+	"writer":   childWriter,
+	"lanes":    childLanes,
+	"workload": childWorkload,
+	"reopen":   childReopen,
 }
 
 const childVariable = "DURABLETASKS_WAL_TEST_CHILD"
@@ -97,4 +100,13 @@ func ramDir(t testing.TB) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
+}
+
+// rounds is how often a test repeats what it repeats: usually, and when
+// DURABLETASKS_LONG is set.
+func rounds(usual, long int) int {
+	if os.Getenv("DURABLETASKS_LONG") != "" {
+		return long
+	}
+	return usual
 }

@@ -133,7 +133,7 @@ func createLog(dir string, sm seam) (*journal, error) {
 	return j, nil
 }
 
-// writeFile writes a file durably.
+// writeFile writes a file durably, or leaves none.
 func writeFile(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, filePerm)
 	if err != nil {
@@ -143,7 +143,10 @@ func writeFile(path string, data []byte) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(path) // as good as it goes: the error is what counts
+	}
+	return err
 }
 
 // replaceFile writes a file so that there is all of it or nothing.

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -103,4 +104,27 @@ func (s *Store) checkLedger() error {
 		return fmt.Errorf("segments below %d are dead, but entry %d is needed", j.segments[j.dead].first, oldest.base)
 	}
 	return nil
+}
+
+// Entry returns what a segment holds for an entry of this kind and body, with
+// a checksum that is right.
+func Entry(k byte, index, durable uint64, body []byte) []byte {
+	f := append(startFrame(nil, kind(k)), body...)
+	sealFrame(f, index, durable)
+	return append(binary.AppendUvarint(nil, uint64(len(f))), f...)
+}
+
+// Bodies returns the kind and the body of each entry in a segment that begins
+// with the entry first.
+func Bodies(segment []byte, first uint64) (kinds []byte, bodies [][]byte) {
+	for len(segment) > 0 {
+		f, size, reason := openEntry(segment, first)
+		if reason != "" {
+			return kinds, bodies
+		}
+		kinds, bodies = append(kinds, byte(f.kind)), append(bodies, f.body)
+		segment = segment[size:]
+		first++
+	}
+	return kinds, bodies
 }

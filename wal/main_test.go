@@ -18,6 +18,8 @@ var children = map[string]func(args []string){
 	"lanes":    childLanes,
 	"workload": childWorkload,
 	"reopen":   childReopen,
+	"recover":  childRecover,
+	"limited":  childLimited,
 }
 
 const childVariable = "DURABLETASKS_WAL_TEST_CHILD"

@@ -192,6 +192,57 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
+// The same while a store is being healed and written to again: the torn end
+// does not come back, and what is acknowledged then stays.
+func TestPowerLossAfterHealing(t *testing.T) {
+	dir := ramDir(t)
+	whole, _, sc := smallLog(t, dir, nil)
+	name := whole.segments()[0]
+	at := entries(whole[name])
+	whole[name] = whole[name][:at[len(at)-1]-40]
+	whole[name+".START.TEMP"] = "rest"
+	whole.restore(t, dir)
+	calls := traced(t, dir, "recover", []string{dir}, func(int, *sysCall) verdict { return verdict{} })
+	if acknowledged(calls) != recovered {
+		t.Fatal("the child did not do its work")
+	}
+	whole.restore(t, dir)
+	s := mustOpen(t, dir, nil)
+	want := read(t, s, sc.ids)
+	mustClose(t, s)
+
+	d := newDisk()
+	for name, data := range whole {
+		d.names[name] = &inode{data, data}
+		d.durable[name] = d.names[name]
+	}
+	r := newRand(t)
+	for n, c := range calls {
+		d.apply(c)
+		steps := acknowledged(calls[:n+1])
+		for range 5 {
+			for _, l := range losses(r) {
+				what := fmt.Sprintf("power lost after call %d (%v), %s", n, c, l.name)
+				left := d.after(l)
+				left.restore(t, dir)
+				s, err := wal.Open(dir, fixed(nil))
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", what, err, left.sizes())
+				}
+				if position([]contents{want}, read(t, s, sc.ids)) != 0 {
+					t.Fatalf("%s: what was there before healing has changed", what)
+				}
+				for i := range recovered {
+					if _, err := s.Get(ctx, fmt.Sprint("new-", i)); err != nil && i < steps || err == nil && i > steps {
+						t.Fatalf("%s: %d new tasks were acknowledged; number %d: %v", what, steps, i, err)
+					}
+				}
+				mustClose(t, s)
+			}
+		}
+	}
+}
+
 // sizes lists the files, for a failure's message.
 func (fs files) sizes() string {
 	var b strings.Builder

@@ -137,3 +137,23 @@ func childReopen(args []string) {
 		exit("%v", err)
 	}
 }
+
+// recovered is how many tasks childRecover creates.
+const recovered = 8
+
+// childRecover opens the directory with sync and creates some tasks, of which
+// it prints each. Argument: directory.
+func childRecover(args []string) {
+	s, err := wal.Open(args[0], fixed(&wal.Options{Sync: true}))
+	if err != nil {
+		exit("%v", err)
+	}
+	for i := range recovered {
+		r := task(fmt.Sprint("new-", i))
+		r.Payload = text(300)
+		if err := s.Create(ctx, r); err != nil {
+			exit("%v", err)
+		}
+		fmt.Println(i + 1)
+	}
+}

@@ -116,7 +116,7 @@ func TestKillAnywhere(t *testing.T) {
 				acknowledged[lane] = -1
 			}
 			torn := 0
-			for round := range rounds(15, 600) {
+			for round := range rounds(8, 600) {
 				c := start(t, "lanes", dir, sync)
 				if _, ok := c.line(); !ok { // whoever comes first
 					t.Fatal("the child has ended")

@@ -56,51 +56,49 @@ func firstEntry() []byte {
 }
 
 // storeExists reports whether dir holds a store. If a process died while it
-// created one, which nobody can have used yet, it removes the rest.
-func storeExists(dir string) (bool, error) {
+// created one, which nobody can have used yet, rest is the path of the segment
+// that it has left.
+func storeExists(dir string) (exists bool, rest string, err error) {
 	path := filepath.Join(dir, formatName)
 	text, err := os.ReadFile(path)
 	if err == nil {
 		switch {
 		case string(text) == formatText:
-			return true, nil
+			return true, "", nil
 		case bytes.HasPrefix(text, []byte("durabletasks wal ")):
-			return false, fmt.Errorf("wal: %s: the store has another format than this library knows: %.40q", path, text)
+			return false, "", fmt.Errorf("wal: %s: the store has another format than this library knows: %.40q", path, text)
 		}
-		return false, &CorruptError{File: path, Reason: "is not the format file of a store"}
+		return false, "", &CorruptError{File: path, Reason: "is not the format file of a store"}
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("wal: read the format file: %w", err)
+		return false, "", fmt.Errorf("wal: read the format file: %w", err)
 	}
 	files, err := list(dir)
 	if err != nil {
-		return false, err
+		return false, "", err
 	}
 	if len(files.segments) == 0 && len(files.temporary) == 0 {
-		return false, nil
+		return false, "", nil
 	}
 	first := firstEntry()
 	if len(files.segments) != 1 || len(files.temporary) > 0 || files.segments[0].name != segmentName(1) {
-		return false, &CorruptError{File: path, Reason: "is missing, but there are segments of a log"}
+		return false, "", &CorruptError{File: path, Reason: "is missing, but there are segments of a log"}
 	}
 	segment := filepath.Join(dir, files.segments[0].name)
 	info, err := os.Stat(segment)
 	if err != nil {
-		return false, fmt.Errorf("wal: %w", err)
+		return false, "", fmt.Errorf("wal: %w", err)
 	}
 	if info.Size() <= int64(len(first)) {
-		rest, err := os.ReadFile(segment)
+		content, err := os.ReadFile(segment)
 		if err != nil {
-			return false, fmt.Errorf("wal: %w", err)
+			return false, "", fmt.Errorf("wal: %w", err)
 		}
-		if bytes.HasPrefix(first, rest) || isZero(rest) {
-			if err := os.Remove(segment); err != nil {
-				return false, fmt.Errorf("wal: remove a store that was never finished: %w", err)
-			}
-			return false, nil
+		if bytes.HasPrefix(first, content) || isZero(content) {
+			return false, segment, nil
 		}
 	}
-	return false, &CorruptError{File: path, Reason: "is missing, but there is a segment of a log"}
+	return false, "", &CorruptError{File: path, Reason: "is missing, but there is a segment of a log"}
 }
 
 // createLog creates a store's log. The format file comes last and says that

@@ -32,7 +32,6 @@ type findings struct {
 	tail    string // name of the last segment
 	tailBuf []byte // its whole entries
 	torn    []byte // what follows them and is to be removed
-	tornWhy string
 }
 
 // listing is what a directory holds of a log.
@@ -104,20 +103,21 @@ func list(dir string) (*listing, error) {
 const largestSegment = largestMaxRecordBytes + 64<<20
 
 // readLog verifies every byte of the log in dir and shows its entries to v.
-// It changes nothing.
+// It changes nothing. With an error come the findings up to there.
 //
 // Only the last segment can be torn by a crash; anything else that does not
 // fit is damage. Where a segment does not continue the one before it, the log
 // begins with it, and everything before must be below the newest cut: that is
 // what a power loss can leave of an interrupted removal.
 func readLog(ctx context.Context, dir string, v visitor) (*findings, error) {
+	found := new(findings)
 	files, err := list(dir)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	found := &findings{obsolete: files.temporary}
+	found.obsolete = files.temporary
 	if len(files.segments) == 0 {
-		return nil, &CorruptError{File: dir, Reason: "the segments of the log are missing"}
+		return found, &CorruptError{File: dir, Reason: "the segments of the log are missing"}
 	}
 	started := files.segments[0]
 	begin := func(i int) {
@@ -135,29 +135,29 @@ func readLog(ctx context.Context, dir string, v visitor) (*findings, error) {
 	var buf []byte
 	for i, file := range files.segments {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return found, err
 		}
 		path := filepath.Join(dir, file.name)
 		if file.first != found.next {
 			begin(i)
 		}
 		if buf, err = readFile(path, buf); err != nil {
-			return nil, err
+			return found, err
 		}
 		last := i == len(files.segments)-1
 		if last && i > 0 {
 			found.durable = max(found.durable, file.first-1)
 		}
 		if err := found.segment(path, file, buf, last, v); err != nil {
-			return nil, err
+			return found, err
 		}
 	}
 	if started.first > max(found.cut, 1) {
-		return nil, &CorruptError{File: filepath.Join(dir, started.name), Index: started.first,
+		return found, &CorruptError{File: filepath.Join(dir, started.name), Index: started.first,
 			Reason: fmt.Sprintf("log begins at entry %d, but only those below %d were given up: segments are missing, short or doubled", started.first, max(found.cut, 1))}
 	}
 	if found.next == 1 {
-		return nil, &CorruptError{File: filepath.Join(dir, started.name), Index: 1,
+		return found, &CorruptError{File: filepath.Join(dir, started.name), Index: 1,
 			Reason: "log is empty, not even its first entry is there"}
 	}
 	return found, nil
@@ -188,6 +188,7 @@ func readFile(path string, buf []byte) ([]byte, error) {
 func (found *findings) segment(path string, file segmentFile, buf []byte, last bool, v visitor) error {
 	seg := segment{first: file.first}
 	at := 0
+	defer func() { found.segments = append(found.segments, seg) }()
 	for at < len(buf) {
 		f, size, reason := openEntry(buf[at:], found.next)
 		if reason != "" {
@@ -199,7 +200,7 @@ func (found *findings) segment(path string, file segmentFile, buf []byte, last b
 				corrupt.Reason += "; " + damage
 				return corrupt
 			}
-			found.torn, found.tornWhy = bytes.Clone(buf[at:]), reason
+			found.torn = bytes.Clone(buf[at:])
 			break
 		}
 		if err := found.entry(&f, v); err != nil {
@@ -208,9 +209,9 @@ func (found *findings) segment(path string, file segmentFile, buf []byte, last b
 		at += size
 		seg.bytes += int64(size)
 		seg.last = size
+		seg.entries++
 		found.next++
 	}
-	found.segments = append(found.segments, seg)
 	if last {
 		found.tail, found.tailBuf = file.name, buf[:at]
 	}
@@ -310,19 +311,26 @@ func hasZeroSector(buf []byte, from, to int) bool {
 	return false
 }
 
+// tear describes the torn end of the log, or is nil.
+func (found *findings) tear(dir string) *Tear {
+	if len(found.torn) == 0 {
+		return nil
+	}
+	return &Tear{
+		File:   filepath.Join(dir, found.tail),
+		Offset: int64(len(found.tailBuf)),
+		Index:  found.next,
+		Bytes:  int64(len(found.torn)),
+	}
+}
+
 // heal makes the directory what readLog took it for: it removes obsolete
 // files and the torn end of the log, of which it keeps a copy. A crash at any
 // moment leaves what the next reading takes the same way: the copy is not part
 // of the log, and what is removed was going to be removed.
 func (found *findings) heal(dir string, now time.Time) (*Tear, error) {
-	var tear *Tear
-	if len(found.torn) > 0 {
-		tear = &Tear{
-			File:   filepath.Join(dir, found.tail),
-			Offset: int64(len(found.tailBuf)),
-			Index:  found.next,
-			Bytes:  int64(len(found.torn)),
-		}
+	tear := found.tear(dir)
+	if tear != nil {
 		var err error
 		if tear.Copy, err = keepTorn(dir, found.next, now, found.torn); err != nil {
 			return nil, fmt.Errorf("wal: keep a copy of the log's torn end: %w", err)
@@ -399,16 +407,11 @@ func keepTorn(dir string, index uint64, now time.Time, torn []byte) (string, err
 	if err := writeFile(path, torn); err != nil {
 		return "", err
 	}
-	entries, err := os.ReadDir(dir)
+	copies, err := tornCopies(dir)
 	if err != nil {
 		return "", err
 	}
-	var copies []string // in the order of their entries, then of their times
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), tornPrefix) && e.Name() != name {
-			copies = append(copies, e.Name())
-		}
-	}
+	copies = slices.DeleteFunc(copies, func(n string) bool { return n == name })
 	for len(copies) >= keptTears {
 		if err := os.Remove(filepath.Join(dir, copies[0])); err != nil {
 			return "", err
@@ -416,4 +419,20 @@ func keepTorn(dir string, index uint64, now time.Time, torn []byte) (string, err
 		copies = copies[1:]
 	}
 	return path, nil
+}
+
+// tornCopies names the files that keep what was torn off, in the order of
+// their entries, then of their times.
+func tornCopies(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var copies []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), tornPrefix) {
+			copies = append(copies, e.Name())
+		}
+	}
+	return copies, nil
 }

@@ -13,9 +13,10 @@ const segmentSize = 1 << 20
 
 // segment is what the journal knows of one file of the log.
 type segment struct {
-	first uint64 // its first entry, and its name
-	bytes int64
-	last  int // size of its last entry; 0 if it is empty
+	first   uint64 // its first entry, and its name
+	bytes   int64
+	last    int // size of its last entry; 0 if it is empty
+	entries int // that were read from it
 }
 
 // journal writes to the log library and mirrors what the library does with

@@ -99,6 +99,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+var _ = register("limited", childLimited)
+
 // childLimited fills a store until its files may not grow any more. Arguments:
 // directory, largest size of a file.
 func childLimited(args []string) {

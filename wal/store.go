@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,9 +79,14 @@ func open(ctx context.Context, dir string, opts *Options, sm seam) (_ *Store, er
 
 // load reads the log and gets it ready for writing. The caller has the lock.
 func (s *Store) load(ctx context.Context, dir string, sm seam) error {
-	exists, err := storeExists(dir)
+	exists, rest, err := storeExists(dir)
 	if err != nil {
 		return err
+	}
+	if rest != "" {
+		if err := os.Remove(rest); err != nil {
+			return fmt.Errorf("wal: remove a store that was never finished: %w", err)
+		}
 	}
 	if !exists {
 		s.ledger = newLedger()

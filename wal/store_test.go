@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -573,6 +574,9 @@ func TestOptions(t *testing.T) {
 }
 
 func TestPermissions(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no such permissions")
+	}
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	s := mustOpen(t, dir, nil)
 	mustCreate(t, s, task("a"))

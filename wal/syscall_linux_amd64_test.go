@@ -76,7 +76,7 @@ func TestKillAtEachSystemCall(t *testing.T) {
 	sc, states := workloadStates(t)
 	for _, sync := range []bool{false, true} {
 		count := len(workloadCalls(t, sync, workloadSegment))
-		every(count, 30, func(n int) {
+		every(count, 15, func(n int) {
 			dir := ramDir(t)
 			after := n%2 == 1
 			calls := traced(t, dir, "workload", []string{dir, fmt.Sprint(sync), fmt.Sprint(workloadSegment)}, func(i int, c *sysCall) verdict {
@@ -106,7 +106,7 @@ func TestEachSystemCallFails(t *testing.T) {
 	for _, sync := range []bool{false, true} {
 		count := len(workloadCalls(t, sync, workloadSegment))
 		for _, errno := range []syscall.Errno{syscall.EIO, syscall.ENOSPC} {
-			every(count, 30, func(n int) {
+			every(count, 15, func(n int) {
 				dir := ramDir(t)
 				var what string
 				failed := false

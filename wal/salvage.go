@@ -1,0 +1,208 @@
+package wal
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// Salvaged is what [Salvage] could make of a damaged store.
+type Salvaged struct {
+	Records    int      // that the new store holds
+	Incomplete int      // of them, those whose newest updates are lost, as far as the log still tells
+	Entries    int      // whole entries that were found
+	Lost       int      // of them, updates of which an earlier part is lost
+	Damage     []Region // what could not be read as entries
+}
+
+// Region is a part of a file.
+type Region struct {
+	File   string
+	Offset int64
+	Bytes  int64
+}
+
+// Salvage makes a new store in the directory to, which must not exist or be
+// empty, from every record that can still be read in the damaged store in the
+// directory from. It is for an operator to call after [Open] has reported a
+// [*CorruptError], and never happens by itself. It changes nothing in from but
+// the lock file.
+//
+// Each record is as it was after one of its commits, and whole. But which
+// commit that was may differ from record to record: those that the damage has
+// hit fall back to an older one (Incomplete counts them) or are missing, and a
+// record that had been swept can be back, expired as before.
+//
+// Errors: [*LockedError], one of the file system's, or ctx's.
+func Salvage(ctx context.Context, from, to string) (*Salvaged, error) {
+	if info, err := os.Stat(from); err != nil {
+		return nil, fmt.Errorf("wal: salvage: %w", err)
+	} else if !info.IsDir() {
+		return nil, fmt.Errorf("wal: salvage: %w", &fs.PathError{Op: "open", Path: from, Err: errors.New("not a directory")})
+	}
+	names, err := os.ReadDir(to)
+	if err == nil && len(names) > 0 {
+		return nil, fmt.Errorf("wal: salvage: %w", &fs.PathError{Op: "create", Path: to, Err: fs.ErrExist})
+	}
+	lock, err := lockDir(ctx, from, 0)
+	if err != nil {
+		return nil, err
+	}
+	out, l, err := salvageRecords(ctx, from)
+	if err == nil {
+		err = writeStore(ctx, to, l, out)
+	}
+	if err = errors.Join(err, lock.release()); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// foundEntry is a whole entry somewhere in a damaged log.
+type foundEntry struct {
+	index uint64
+	frame []byte
+}
+
+// salvageRecords replays every whole entry of the files of a log.
+func salvageRecords(ctx context.Context, dir string) (*Salvaged, *ledger, error) {
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("wal: salvage: %w", err)
+	}
+	out := new(Salvaged)
+	var entries []foundEntry
+	for _, e := range names {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		if !isSegmentName(e.Name()) || e.IsDir() {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		buf, err := readFile(path, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		entries = append(entries, out.search(path, buf)...)
+	}
+	slices.SortStableFunc(entries, func(a, b foundEntry) int { return cmp.Compare(a.index, b.index) })
+	entries = slices.CompactFunc(entries, func(a, b foundEntry) bool { return a.index == b.index })
+	out.Entries = len(entries)
+
+	r := newReplay(newIndex())
+	incomplete := map[*node]bool{}
+	for _, e := range entries {
+		f, _ := openFrame(e.frame, e.index)
+		if err := r.entry(&f); err != nil {
+			out.Lost++
+			if n := r.updated(&f); n != nil {
+				incomplete[n] = true
+			}
+			continue
+		}
+		if f.kind == kindCreate || f.kind == kindCopy {
+			body := reader{rest: string(f.body)}
+			delete(incomplete, r.index.get(body.text()))
+		}
+	}
+	l := r.finish()
+	for n := l.ends.newer; n != &l.ends; n = n.newer {
+		if incomplete[n] {
+			out.Incomplete++
+		}
+	}
+	return out, l, nil
+}
+
+// isSegmentName reports whether a file of this name holds entries of a log.
+func isSegmentName(name string) bool {
+	if len(name) < digits {
+		return false
+	}
+	_, err := strconv.ParseUint(name[:digits], 10, 64)
+	return err == nil && (name[digits:] == "" || name[digits:] == startSuffix)
+}
+
+// updated returns the record that an update, which could not be replayed, was
+// for, or nil if there is none.
+func (r *replay) updated(f *frame) *node {
+	if f.kind != kindUpdate || len(f.body) < baseSize {
+		return nil
+	}
+	body := reader{rest: string(f.body[baseSize:])}
+	return r.index.get(body.text())
+}
+
+// search finds the whole entries in a file. What is not one, it skips byte by
+// byte up to the next.
+func (out *Salvaged) search(path string, buf []byte) []foundEntry {
+	var entries []foundEntry
+	damage := 0 // how many bytes before at are none
+	note := func(end int) {
+		if damage > 0 {
+			out.Damage = append(out.Damage, Region{File: path, Offset: int64(end - damage), Bytes: int64(damage)})
+			damage = 0
+		}
+	}
+	at := 0
+	for at < len(buf) {
+		length, n := binary.Uvarint(buf[at:])
+		if n > 0 && length >= headerSize && length <= uint64(len(buf)-at-n) {
+			f := buf[at+n : at+n+int(length)]
+			if index, ok := anyFrame(f); ok {
+				note(at)
+				entries = append(entries, foundEntry{index, bytes.Clone(f)})
+				at += n + int(length)
+				continue
+			}
+		}
+		at++
+		damage++
+	}
+	note(at)
+	return entries
+}
+
+// anyFrame reports whether b is a frame that this library knows, and of which
+// entry.
+func anyFrame(b []byte) (index uint64, ok bool) {
+	k := kind(b[offsetKind] & 0xF)
+	if b[offsetKind]>>4 != formatVersion || k < kindCreate || k > kindCut {
+		return 0, false
+	}
+	index = binary.LittleEndian.Uint64(b[offsetIndex:])
+	_, reason := openFrame(b, index)
+	return index, reason == ""
+}
+
+// writeStore creates a store with these records, their versions included.
+func writeStore(ctx context.Context, dir string, l *ledger, out *Salvaged) error {
+	s, err := OpenContext(ctx, dir, &Options{Sync: true, MaxRecordBytes: largestMaxRecordBytes})
+	if err != nil {
+		return err
+	}
+	for n := l.ends.newer; n != &l.ends && err == nil; n = n.newer {
+		err = s.alone(ctx, func() error {
+			o, err := s.copyOp(n)
+			if err != nil { // JSON that was never valid; nothing that a store wrote
+				out.Lost++
+				return nil
+			}
+			out.Records++
+			return s.append(o)
+		})
+	}
+	if err == nil {
+		err = s.alone(ctx, s.flush)
+	}
+	return errors.Join(err, s.Close())
+}

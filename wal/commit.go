@@ -271,7 +271,7 @@ func (s *Store) flush() error {
 // disk holds, and another attempt might be acknowledged without being there.
 // It returns the error for those whose outcome is unknown.
 func (s *Store) fail(cause error) error {
-	err := fmt.Errorf("%w: %v", ErrFailed, cause)
+	err := fmt.Errorf("%w: %w", ErrFailed, cause)
 	s.failure.Store(&err)
 	s.opts.log(slog.LevelError, "wal: writing failed, the store takes no more writes", "error", cause)
 	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, cause)

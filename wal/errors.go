@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 )
 
 // Errors that a [Store] reports beside those of package durabletasks; compare
@@ -87,6 +88,10 @@ func foreign(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		return link
 	}
 	return errors.New(err.Error())
 }

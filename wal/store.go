@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +65,11 @@ func open(ctx context.Context, dir string, opts *Options, sm seam) (_ *Store, er
 	s := &Store{index: newIndex(), idle: make(chan struct{}), done: make(chan struct{})}
 	if s.opts, err = opts.withDefaults(); err != nil {
 		return nil, err
+	}
+	// The log library works with absolute names too; a process that changes
+	// its directory must not make the two disagree.
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("wal: %w", err)
 	}
 	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("wal: create the directory: %w", err)
@@ -201,7 +207,7 @@ func (s *Store) find(ctx context.Context, id string) (*node, *state, error) {
 	}
 	st, err := n.decoded()
 	if err != nil {
-		return nil, nil, &CorruptError{File: s.lock.dir, Index: n.base, Reason: errUndecodable.Error()}
+		return nil, nil, &CorruptError{File: s.lock.dir, Reason: errUndecodable.Error()}
 	}
 	if st.ttl >= 0 && st.expired(s.now()) {
 		return nil, nil, durabletasks.ErrNotFound

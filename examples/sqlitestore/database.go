@@ -1,0 +1,193 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+// Errors of this store, beside those of the contract; compare with
+// [errors.Is].
+var (
+	// ErrBusy: another process has kept the database locked for longer than
+	// [Options].BusyTimeout. Nothing was changed.
+	ErrBusy = errors.New("sqlitestore: database is locked by another process")
+
+	// ErrFormat: the file is not a database of this package, or one of a newer
+	// version. It was not changed.
+	ErrFormat = errors.New("sqlitestore: not a task database")
+)
+
+// lockWait is how long SQLite itself waits for a lock. Nothing can interrupt
+// it meanwhile, so it is short, and patiently asks again.
+const lockWait = 20 * time.Millisecond
+
+// openDatabase opens a database file with pragmas for each connection. Nothing
+// is read or made before the first use.
+func openDatabase(path string, parameters url.Values, pragmas ...string) (*sql.DB, error) {
+	query := url.Values{"_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", lockWait.Milliseconds()))}
+	for name, values := range parameters {
+		query[name] = values
+	}
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // of a path such as C:/tasks.db
+	}
+	name := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
+	return sql.Open("sqlite", name.String())
+}
+
+// creating guards the moment between the creation of a file and its closing.
+// When a process closes a file, POSIX drops all its locks on it, also those of
+// a store that another goroutine has just opened.
+var creating sync.Mutex
+
+// createPrivate makes an empty file that is the user's alone, unless there is
+// one: SQLite would make it readable for everybody. The files that SQLite adds
+// to it get its mode.
+func createPrivate(path string) error {
+	creating.Lock()
+	defer creating.Unlock()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// hasCode reports whether SQLite says this.
+func hasCode(err error, code int) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == code
+}
+
+// patiently calls f again while the database is locked: until the store
+// closes, ctx ends, or Options.BusyTimeout is over.
+func (s *Store) patiently(ctx context.Context, f func() error) error {
+	began := time.Now()
+	for {
+		err := f()
+		if !hasCode(err, sqlite3.SQLITE_BUSY) {
+			return err
+		}
+		if time.Since(began) > s.opts.BusyTimeout {
+			return ErrBusy
+		}
+		pause := time.NewTimer(rand.N(2 * time.Millisecond))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		case <-s.closing:
+		}
+		pause.Stop()
+		if err := s.stopped(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// stopped reports why a call must not go on.
+func (s *Store) stopped(ctx context.Context) error {
+	select {
+	case <-s.closing:
+		return durabletasks.ErrClosed
+	default:
+		return ctx.Err()
+	}
+}
+
+// begin begins a call, which ends with end. Close waits for it.
+func (s *Store) begin(ctx context.Context) error {
+	s.calls.RLock()
+	err := s.stopped(ctx)
+	if err != nil {
+		s.calls.RUnlock()
+	}
+	return err
+}
+
+func (s *Store) end() { s.calls.RUnlock() }
+
+// write runs f in a transaction, which is committed if f returns nil and
+// undone otherwise. It holds the only lock for writing that the database has,
+// so f sees what it changes without anybody in between.
+//
+// ctx ends the waiting and stops what has not begun to commit. The driver never
+// sees it: it would report the context's error for a statement that has already
+// taken effect.
+func (s *Store) write(ctx context.Context, f func() error) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.turn }()
+	if err := s.patiently(ctx, func() error { return s.exec("BEGIN IMMEDIATE") }); err != nil {
+		return err
+	}
+	err := f()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = s.exec("COMMIT")
+	}
+	if err != nil {
+		// After some failures SQLite has undone everything by itself, and says
+		// now that there is nothing to undo. If this should fail for another
+		// reason, the next BEGIN does too.
+		_ = s.exec("ROLLBACK")
+	}
+	return err
+}
+
+func (s *Store) exec(statement string) error {
+	_, err := s.writer.ExecContext(context.Background(), statement)
+	return err
+}
+
+// rows returns how many rows a statement has changed.
+func rows(result sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// explained returns the error of a call as the caller sees it: the contract's
+// and the store's own as they are, ctx's if ctx has ended, and what the driver
+// says as text only, so that its errors do not become part of this package.
+func explained(ctx context.Context, doing string, err error) error {
+	var conflict *durabletasks.ConflictError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &conflict):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	for _, own := range []error{durabletasks.ErrExists, durabletasks.ErrNotFound, durabletasks.ErrClosed, ErrBusy, ErrFormat, ErrMissed} {
+		if errors.Is(err, own) {
+			return err
+		}
+	}
+	return fmt.Errorf("sqlitestore: %s: %v", doing, err)
+}

@@ -1,0 +1,42 @@
+// Package sqlitestore keeps tasks in a SQLite database, which any number of
+// processes on one machine may have open: the answer for a server that every
+// editor window starts anew. It is also the worked example for authors of
+// other stores; README.md tells how it came to be.
+//
+// # Several processes
+//
+// Every process may create, read, answer and cancel every task. A task is run
+// by the process that created it, or by the one that took it over when that
+// process had closed its store or died: [Store.Scan], and with it
+// [durabletasks.TaskLifecycle.Recover], shows the tasks of processes that are
+// gone, each to one caller, and never those of processes that are alive. An
+// operating system lock tells which are alive, so no process is taken for dead
+// because it is slow, stopped, or was asleep. Call Recover when a server
+// starts, and now and then while it runs.
+//
+// What one process commits, the engine of another hears within
+// [Options].WatchInterval, 50 ms by default: a cancellation that reached the
+// wrong window, or the answer that a worker waits for.
+//
+// The processes must run on one machine, under one user, with one clock, and
+// the file must be on a local file system: SQLite's write-ahead log and its
+// locks do not work across a network.
+//
+// # Durability
+//
+// What was acknowledged survives the death of every process, and with
+// [Options].Sync a loss of power. When the disk fails a commit, the call
+// reports it and this and every other process read the old state; whether a
+// crash brings the new one back is not known.
+//
+// # Cost
+//
+// One writer at a time, over all processes; readers never wait for it. A
+// commit rewrites the task's whole row, whichever column has changed, so a
+// progress message on a task with a payload of a mebibyte writes a mebibyte.
+// Keep payloads and checkpoints small, or put what is large elsewhere and its
+// name into them. Removed tasks leave free space in the file for new ones; the
+// file itself does not shrink, and what was removed stays readable in it until
+// it is overwritten. The file, and those that SQLite puts beside it, have mode
+// 0600: they hold task ids, which are bearer tokens.
+package sqlitestore

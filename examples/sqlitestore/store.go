@@ -1,0 +1,439 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+// Defaults of [Options].
+const (
+	DefaultMaxRecordBytes = 8 << 20
+	DefaultBusyTimeout    = 10 * time.Second
+	DefaultWatchInterval  = 50 * time.Millisecond
+)
+
+// maxRecordBytes is below what SQLite can hold in a row, a billion bytes.
+const maxRecordBytes = 900_000_000
+
+// Options are the settings of a [Store]. The zero value of a field is its
+// default.
+type Options struct {
+	// Sync makes every commit wait until the disk has it
+	// (PRAGMA synchronous=FULL): it then survives a loss of power. Without it
+	// (NORMAL), commits survive the death of every process, but those of the
+	// last moments may be gone after a loss of power or a crash of the
+	// operating system; the database is whole then, too. All processes that
+	// share a file should agree.
+	Sync bool
+
+	// MaxRecordBytes bounds the texts and payloads of one record together;
+	// beyond it, Create and Update report a [*TooLargeError]. Records that are
+	// stored already are read whatever their size. Zero means
+	// [DefaultMaxRecordBytes].
+	MaxRecordBytes int
+
+	// BusyTimeout is how long a call waits for the lock of another process
+	// before it gives up with [ErrBusy]. Zero means [DefaultBusyTimeout].
+	BusyTimeout time.Duration
+
+	// WatchInterval is how often [Store.Watch] looks for changes. Zero means
+	// [DefaultWatchInterval].
+	WatchInterval time.Duration
+
+	// Now is the clock for expiry. Nil means the system's. Processes that
+	// share a file must agree about the time. It is called concurrently.
+	Now func() time.Time
+}
+
+// Store is a [durabletasks.TaskStore] in a SQLite database. It is safe for
+// concurrent use, and several stores, in one process or many, may have the
+// same file open. Make one with [Open].
+type Store struct {
+	path string
+	opts Options
+	own  int64     // this store's number in the table of processes
+	sign *presence // tells the others that this store is open
+
+	turn     chan struct{} // held by the one goroutine that uses writer
+	writing  *sql.DB
+	writer   *sql.Conn
+	prepared statements
+
+	readers *sql.DB
+	byID    *sql.Stmt
+	byRow   *sql.Stmt
+	log     *sql.Stmt
+
+	seen atomic.Int64 // the newest change that Watch has told, or that was there before this store
+
+	calls   sync.RWMutex  // read-held by every call that runs
+	closing chan struct{} // closed when Close begins
+	close   sync.Once
+}
+
+// statements are prepared for the writer's connection.
+type statements struct {
+	insert, update, version, logChange, logSweep, sweep, trim *sql.Stmt
+}
+
+var (
+	_ durabletasks.TaskStore = (*Store)(nil)
+	_ durabletasks.Scanner   = (*Store)(nil)
+	_ durabletasks.Watcher   = (*Store)(nil)
+)
+
+// Open opens the database file at path, or makes it, with mode 0600, in a
+// directory that must exist. Other processes may have it open. Nil opts mean
+// the defaults.
+//
+// Errors: [durabletasks.ErrInvalid], naming the field; [ErrFormat];
+// [ErrBusy]; those of the file system and of SQLite, as text.
+func Open(path string, opts *Options) (*Store, error) {
+	s := &Store{turn: make(chan struct{}, 1), closing: make(chan struct{})}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if err := s.opts.complete(); err != nil {
+		return nil, err
+	}
+	if err := s.open(path); err != nil {
+		return nil, errors.Join(explained(context.Background(), "open", err), s.release())
+	}
+	return s, nil
+}
+
+func (o *Options) complete() error {
+	if o.MaxRecordBytes == 0 {
+		o.MaxRecordBytes = DefaultMaxRecordBytes
+	}
+	if o.BusyTimeout == 0 {
+		o.BusyTimeout = DefaultBusyTimeout
+	}
+	if o.WatchInterval == 0 {
+		o.WatchInterval = DefaultWatchInterval
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	switch {
+	case o.MaxRecordBytes < 0 || o.MaxRecordBytes > maxRecordBytes:
+		return fmt.Errorf("%w: Options.MaxRecordBytes is not within 1 and %d", durabletasks.ErrInvalid, maxRecordBytes)
+	case o.BusyTimeout < 0:
+		return fmt.Errorf("%w: Options.BusyTimeout is negative", durabletasks.ErrInvalid)
+	case o.WatchInterval < 0:
+		return fmt.Errorf("%w: Options.WatchInterval is negative", durabletasks.ErrInvalid)
+	}
+	return nil
+}
+
+func (s *Store) open(path string) (err error) {
+	if s.path, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	if err := createPrivate(s.path); err != nil {
+		return err
+	}
+	synchronous := "synchronous(NORMAL)"
+	if s.opts.Sync {
+		synchronous = "synchronous(FULL)"
+	}
+	if s.writing, err = openDatabase(s.path, nil, synchronous); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	err = s.patiently(ctx, func() error {
+		s.writer, err = s.writing.Conn(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.prepareFile(ctx); err != nil {
+		return err
+	}
+	for _, p := range []struct {
+		statement **sql.Stmt
+		text      string
+	}{
+		{&s.prepared.insert, insertTask},
+		{&s.prepared.update, updateTask},
+		{&s.prepared.version, storedVersion},
+		{&s.prepared.logChange, logChange},
+		{&s.prepared.logSweep, logSweep},
+		{&s.prepared.sweep, sweepTasks},
+		{&s.prepared.trim, trimLog},
+	} {
+		if *p.statement, err = s.writer.PrepareContext(ctx, p.text); err != nil {
+			return err
+		}
+	}
+	if s.readers, err = openDatabase(s.path, nil, "query_only(1)"); err != nil {
+		return err
+	}
+	const most = 8
+	s.readers.SetMaxOpenConns(most)
+	s.readers.SetMaxIdleConns(most)
+	for _, p := range []struct {
+		statement **sql.Stmt
+		text      string
+	}{
+		{&s.byID, taskByID},
+		{&s.byRow, taskByRow},
+		{&s.log, changes},
+	} {
+		err := s.patiently(ctx, func() (err error) {
+			*p.statement, err = s.readers.PrepareContext(ctx, p.text)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepareFile makes the tables of a new file, and enters this store among the
+// processes that have it open.
+func (s *Store) prepareFile(ctx context.Context) error {
+	// Before anything is changed: the file may belong to another program.
+	if _, err := s.isNew(ctx); err != nil {
+		return err
+	}
+	var mode string
+	err := s.patiently(ctx, func() error {
+		return s.writer.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode)
+	})
+	if err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return errors.New("the file system does not allow SQLite's write-ahead log")
+	}
+	return s.write(ctx, func() error {
+		fresh, err := s.isNew(ctx)
+		if err != nil {
+			return err
+		}
+		if fresh {
+			header := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d;", applicationID, formatVersion)
+			if err := s.exec(header + schema); err != nil {
+				return err
+			}
+		}
+		if err := s.enter(); err != nil {
+			return err
+		}
+		var seen int64
+		if err := s.writer.QueryRowContext(ctx, newest).Scan(&seen); err != nil {
+			return err
+		}
+		s.seen.Store(seen)
+		return nil
+	})
+}
+
+// isNew reports whether the file is an empty database. If it is neither that
+// nor one of this package's, the error is ErrFormat.
+func (s *Store) isNew(ctx context.Context) (bool, error) {
+	var application, version, tables int
+	err := s.patiently(ctx, func() error {
+		return s.writer.QueryRowContext(ctx, `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+			FROM pragma_application_id, pragma_user_version`).Scan(&application, &version, &tables)
+	})
+	switch {
+	case hasCode(err, sqlite3.SQLITE_NOTADB):
+		return false, ErrFormat
+	case err != nil:
+		return false, err
+	case application == 0 && version == 0 && tables == 0:
+		return true, nil
+	case application != applicationID:
+		return false, ErrFormat
+	case version != formatVersion:
+		return false, fmt.Errorf("%w of version %d, but of version %d", ErrFormat, formatVersion, version)
+	}
+	return false, nil
+}
+
+func (s *Store) now() int64 { return millis(s.opts.Now()) }
+
+// columns returns what a record's columns hold, if it is not too large.
+func (s *Store) columns(r *durabletasks.Record) ([]any, error) {
+	columns := fieldsOf(r)
+	if size := sizeOf(r.ID, columns); size > s.opts.MaxRecordBytes {
+		return nil, &TooLargeError{Size: size, Limit: s.opts.MaxRecordBytes}
+	}
+	return columns, nil
+}
+
+// Create implements [durabletasks.TaskStore]. The task is for this store's
+// process to run; see [Store.Scan].
+//
+// Errors: [durabletasks.ErrExists]; [*TooLargeError]; [ErrBusy];
+// [durabletasks.ErrClosed]; ctx's; SQLite's, as text.
+func (s *Store) Create(ctx context.Context, r durabletasks.Record) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.end()
+	columns, err := s.columns(&r)
+	if err != nil {
+		return err
+	}
+	err = s.write(ctx, func() error {
+		n, err := rows(s.prepared.insert.Exec(append(columns, []byte(r.ID), s.own)...))
+		if err == nil && n == 0 {
+			err = durabletasks.ErrExists
+		}
+		if err != nil {
+			return err
+		}
+		return s.changed(r.ID)
+	})
+	return explained(ctx, "create", err)
+}
+
+// Get implements [durabletasks.TaskStore].
+//
+// Errors: [durabletasks.ErrNotFound]; [ErrBusy]; [durabletasks.ErrClosed];
+// ctx's; SQLite's, as text.
+func (s *Store) Get(ctx context.Context, id string) (durabletasks.Record, error) {
+	if err := s.begin(ctx); err != nil {
+		return durabletasks.Record{}, err
+	}
+	defer s.end()
+	r, err := s.read(ctx, s.byID, []byte(id))
+	return r, explained(ctx, "get", err)
+}
+
+// read returns the record that a statement finds by its key, unless it has
+// expired.
+func (s *Store) read(ctx context.Context, statement *sql.Stmt, key any) (r durabletasks.Record, err error) {
+	err = s.patiently(ctx, func() (err error) {
+		r, err = readRecord(statement.QueryRowContext(ctx, key, s.now()).Scan)
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = durabletasks.ErrNotFound
+	}
+	return r, err
+}
+
+// Update implements [durabletasks.TaskStore].
+//
+// Errors: [*durabletasks.ConflictError]; [durabletasks.ErrNotFound];
+// [*TooLargeError]; [ErrBusy]; [durabletasks.ErrClosed]; ctx's; SQLite's, as
+// text.
+func (s *Store) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
+	if err := s.begin(ctx); err != nil {
+		return durabletasks.Record{}, err
+	}
+	defer s.end()
+	columns, err := s.columns(&next)
+	if err != nil {
+		return durabletasks.Record{}, err
+	}
+	err = s.write(ctx, func() error {
+		id, now := []byte(next.ID), s.now()
+		n, err := rows(s.prepared.update.Exec(append(columns, id, expected, now)...))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return s.whyNot(id, expected, now)
+		}
+		return s.changed(next.ID)
+	})
+	if err != nil {
+		return durabletasks.Record{}, explained(ctx, "update", err)
+	}
+	next = next.Clone()
+	next.Version = expected + 1
+	return next, nil
+}
+
+// whyNot tells why an update found nothing to change, in the same transaction,
+// so that the answer is still true.
+func (s *Store) whyNot(id []byte, expected, now int64) error {
+	conflict := &durabletasks.ConflictError{Expected: expected}
+	switch err := s.prepared.version.QueryRow(id, now).Scan(&conflict.Actual); {
+	case errors.Is(err, sql.ErrNoRows):
+		return durabletasks.ErrNotFound
+	case err != nil:
+		return err
+	}
+	return conflict
+}
+
+// Sweep implements [durabletasks.TaskStore]. It is one transaction, during
+// which no other process can write.
+//
+// Errors: [ErrBusy]; [durabletasks.ErrClosed]; ctx's; SQLite's, as text.
+func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer s.end()
+	var n int64
+	err := s.write(ctx, func() (err error) {
+		n, err = s.sweep(millis(now))
+		return err
+	})
+	if err != nil {
+		return 0, explained(ctx, "sweep", err)
+	}
+	return int(n), nil
+}
+
+func (s *Store) sweep(now int64) (int64, error) {
+	if _, err := s.prepared.logSweep.Exec(s.own, now); err != nil {
+		return 0, err
+	}
+	n, err := rows(s.prepared.sweep.Exec(now))
+	if err != nil {
+		return 0, err
+	}
+	return n, s.trimLog()
+}
+
+// Close implements [durabletasks.TaskStore]. The tasks that were this store's
+// to run are now for others to take over.
+func (s *Store) Close() (err error) {
+	s.close.Do(func() {
+		close(s.closing)
+		s.calls.Lock() // when the calls that run have ended
+		defer s.calls.Unlock()
+		err = explained(context.Background(), "close", s.release())
+	})
+	return err
+}
+
+// release gives back what open has got, as far as it came. The connection for
+// writing goes last but one: if it is the file's last, it moves what the
+// write-ahead log holds into the file. The sign goes last.
+func (s *Store) release() error {
+	var errs []error
+	if s.readers != nil {
+		errs = append(errs, s.readers.Close())
+	}
+	if s.writer != nil {
+		errs = append(errs, s.writer.Close())
+	}
+	if s.writing != nil {
+		errs = append(errs, s.writing.Close())
+	}
+	if s.sign != nil {
+		errs = append(errs, s.sign.remove())
+	}
+	return errors.Join(errs...)
+}

@@ -32,17 +32,14 @@ var (
 	ErrFormat = errors.New("sqlitestore: not a task database")
 )
 
-// lockWait is how long SQLite itself waits for a lock. Nothing can interrupt
+// lockWait lets SQLite itself wait for a lock, for 20 ms. Nothing can interrupt
 // it meanwhile, so it is short, and patiently asks again.
-const lockWait = 20 * time.Millisecond
+const lockWait = "busy_timeout(20)"
 
-// openDatabase opens a database file with pragmas for each connection. Nothing
-// is read or made before the first use.
-func openDatabase(path string, parameters url.Values, pragmas ...string) (*sql.DB, error) {
-	query := url.Values{"_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", lockWait.Milliseconds()))}
-	for name, values := range parameters {
-		query[name] = values
-	}
+// openDatabase opens a database file that exists, with pragmas for each
+// connection. Nothing is read before the first use.
+func openDatabase(path string, pragmas ...string) (*sql.DB, error) {
+	query := url.Values{"mode": {"rw"}, "_pragma": pragmas}
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path // of a path such as C:/tasks.db
@@ -125,14 +122,14 @@ func (s *Store) begin(ctx context.Context) error {
 
 func (s *Store) end() { s.calls.RUnlock() }
 
-// write runs f in a transaction, which is committed if f returns nil and
+// transact runs f in a transaction, which is committed if f returns nil and
 // undone otherwise. It holds the only lock for writing that the database has,
 // so f sees what it changes without anybody in between.
 //
 // ctx ends the waiting and stops what has not begun to commit. The driver never
 // sees it: it would report the context's error for a statement that has already
 // taken effect.
-func (s *Store) write(ctx context.Context, f func() error) error {
+func (s *Store) transact(ctx context.Context, f func() error) error {
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():

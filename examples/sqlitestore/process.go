@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 
 	"github.com/mcp-durable-tasks/durabletasks"
@@ -56,8 +55,12 @@ func (s *Store) enter() error {
 	if err := createPrivate(file); err != nil {
 		return err
 	}
-	s.sign, err = lock(file)
-	return err
+	sign, err := lock(file)
+	if err != nil {
+		return err
+	}
+	s.opened = append(s.opened, sign)
+	return nil
 }
 
 // bury removes the numbers and files of stores that are no longer open. It is
@@ -105,9 +108,10 @@ func integers(found *sql.Rows, err error) ([]int64, error) {
 	return numbers, found.Err()
 }
 
-// lock locks a file that exists.
+// lock locks a file that exists, or fails at once. Without a journal in memory,
+// SQLite would put one beside the file.
 func lock(file string) (*presence, error) {
-	db, err := openDatabase(file, url.Values{"mode": {"rw"}})
+	db, err := openDatabase(file, "journal_mode(MEMORY)")
 	if err != nil {
 		return nil, err
 	}
@@ -117,13 +121,13 @@ func lock(file string) (*presence, error) {
 		_, err = p.conn.ExecContext(ctx, "BEGIN EXCLUSIVE")
 	}
 	if err != nil {
-		return nil, errors.Join(err, p.release())
+		return nil, errors.Join(err, p.unlock())
 	}
 	return p, nil
 }
 
-// release unlocks the file.
-func (p *presence) release() error {
+// unlock unlocks the file.
+func (p *presence) unlock() error {
 	var err error
 	if p.conn != nil {
 		err = p.conn.Close()
@@ -131,9 +135,12 @@ func (p *presence) release() error {
 	return errors.Join(err, p.db.Close())
 }
 
-// remove unlocks the file and removes it.
-func (p *presence) remove() error {
-	return errors.Join(p.release(), os.Remove(p.file))
+// Close unlocks the file and removes it. If somebody else is looking at it, it
+// may stay; then he removes it.
+func (p *presence) Close() error {
+	err := p.unlock()
+	_ = os.Remove(p.file)
+	return err
 }
 
 // isOpen reports whether a store that has this file is open. In doubt it is:
@@ -143,10 +150,7 @@ func isOpen(file string) bool {
 		return false
 	}
 	p, err := lock(file)
-	if err != nil {
-		return true
-	}
-	return p.release() != nil
+	return err != nil || p.unlock() != nil
 }
 
 // Scan implements [durabletasks.Scanner] for a file that other processes have
@@ -187,7 +191,7 @@ func (s *Store) takeOver(ctx context.Context) (own []int64, err error) {
 		return nil, err
 	}
 	defer s.end()
-	err = s.write(ctx, func() error {
+	err = s.transact(ctx, func() error {
 		if err := s.bury(); err != nil {
 			return err
 		}
@@ -206,6 +210,6 @@ func (s *Store) readRow(ctx context.Context, row int64) (durabletasks.Record, er
 		return durabletasks.Record{}, err
 	}
 	defer s.end()
-	r, err := s.read(ctx, s.byRow, row)
+	r, err := s.find(ctx, s.read.byRow, row)
 	return r, explained(ctx, "scan", err)
 }

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,29 +63,20 @@ type Options struct {
 type Store struct {
 	path string
 	opts Options
-	own  int64     // this store's number in the table of processes
-	sign *presence // tells the others that this store is open
+	own  int64 // this store's number among the processes
 
-	turn     chan struct{} // held by the one goroutine that uses writer
-	writing  *sql.DB
-	writer   *sql.Conn
-	prepared statements
+	turn   chan struct{} // held by the one goroutine that uses writer
+	writer *sql.Conn
+	write  struct{ insert, update, version, logChange, logSweep, sweep, trimLog *sql.Stmt }
+	read   struct{ byID, byRow, log *sql.Stmt } // for several connections
 
-	readers *sql.DB
-	byID    *sql.Stmt
-	byRow   *sql.Stmt
-	log     *sql.Stmt
+	opened []io.Closer
 
 	seen atomic.Int64 // the newest change that Watch has told, or that was there before this store
 
 	calls   sync.RWMutex  // read-held by every call that runs
 	closing chan struct{} // closed when Close begins
 	close   sync.Once
-}
-
-// statements are prepared for the writer's connection.
-type statements struct {
-	insert, update, version, logChange, logSweep, sweep, trim *sql.Stmt
 }
 
 var (
@@ -107,6 +100,9 @@ func Open(path string, opts *Options) (*Store, error) {
 		return nil, err
 	}
 	if err := s.open(path); err != nil {
+		if hasCode(err, sqlite3.SQLITE_NOTADB) {
+			err = ErrFormat
+		}
 		return nil, errors.Join(explained(context.Background(), "open", err), s.release())
 	}
 	return s, nil
@@ -143,61 +139,81 @@ func (s *Store) open(path string) (err error) {
 	if err := createPrivate(s.path); err != nil {
 		return err
 	}
+	if err := s.openWriter(); err != nil {
+		return err
+	}
+	return s.openReaders()
+}
+
+// openWriter opens the connection that writes.
+func (s *Store) openWriter() error {
 	synchronous := "synchronous(NORMAL)"
 	if s.opts.Sync {
 		synchronous = "synchronous(FULL)"
 	}
-	if s.writing, err = openDatabase(s.path, nil, synchronous); err != nil {
+	db, err := openDatabase(s.path, lockWait, synchronous)
+	if err != nil {
 		return err
 	}
+	s.opened = append(s.opened, db)
 	ctx := context.Background()
-	err = s.patiently(ctx, func() error {
-		s.writer, err = s.writing.Conn(ctx)
+	err = s.patiently(ctx, func() (err error) {
+		s.writer, err = db.Conn(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	s.opened = append(s.opened, s.writer)
 	if err := s.prepareFile(ctx); err != nil {
 		return err
 	}
-	for _, p := range []struct {
-		statement **sql.Stmt
-		text      string
-	}{
-		{&s.prepared.insert, insertTask},
-		{&s.prepared.update, updateTask},
-		{&s.prepared.version, storedVersion},
-		{&s.prepared.logChange, logChange},
-		{&s.prepared.logSweep, logSweep},
-		{&s.prepared.sweep, sweepTasks},
-		{&s.prepared.trim, trimLog},
-	} {
-		if *p.statement, err = s.writer.PrepareContext(ctx, p.text); err != nil {
-			return err
-		}
-	}
-	if s.readers, err = openDatabase(s.path, nil, "query_only(1)"); err != nil {
+	return s.prepare(s.writer, []statement{
+		{&s.write.insert, insertTask},
+		{&s.write.update, updateTask},
+		{&s.write.version, storedVersion},
+		{&s.write.logChange, logChange},
+		{&s.write.logSweep, logSweep},
+		{&s.write.sweep, sweepTasks},
+		{&s.write.trimLog, trimLog},
+	})
+}
+
+// openReaders opens the connections that read.
+func (s *Store) openReaders() error {
+	db, err := openDatabase(s.path, lockWait, "query_only(1)")
+	if err != nil {
 		return err
 	}
+	s.opened = append(s.opened, db)
 	const most = 8
-	s.readers.SetMaxOpenConns(most)
-	s.readers.SetMaxIdleConns(most)
-	for _, p := range []struct {
-		statement **sql.Stmt
-		text      string
-	}{
-		{&s.byID, taskByID},
-		{&s.byRow, taskByRow},
-		{&s.log, changes},
-	} {
+	db.SetMaxOpenConns(most)
+	db.SetMaxIdleConns(most)
+	return s.prepare(db, []statement{
+		{&s.read.byID, taskByID},
+		{&s.read.byRow, taskByRow},
+		{&s.read.log, changes},
+	})
+}
+
+type statement struct {
+	prepared **sql.Stmt
+	text     string
+}
+
+func (s *Store) prepare(on interface {
+	PrepareContext(context.Context, string) (*sql.Stmt, error)
+}, statements []statement) error {
+	ctx := context.Background()
+	for _, st := range statements {
 		err := s.patiently(ctx, func() (err error) {
-			*p.statement, err = s.readers.PrepareContext(ctx, p.text)
+			*st.prepared, err = on.PrepareContext(ctx, st.text)
 			return err
 		})
 		if err != nil {
 			return err
 		}
+		s.opened = append(s.opened, *st.prepared)
 	}
 	return nil
 }
@@ -219,7 +235,7 @@ func (s *Store) prepareFile(ctx context.Context) error {
 	if mode != "wal" {
 		return errors.New("the file system does not allow SQLite's write-ahead log")
 	}
-	return s.write(ctx, func() error {
+	return s.transact(ctx, func() error {
 		fresh, err := s.isNew(ctx)
 		if err != nil {
 			return err
@@ -251,8 +267,6 @@ func (s *Store) isNew(ctx context.Context) (bool, error) {
 			FROM pragma_application_id, pragma_user_version`).Scan(&application, &version, &tables)
 	})
 	switch {
-	case hasCode(err, sqlite3.SQLITE_NOTADB):
-		return false, ErrFormat
 	case err != nil:
 		return false, err
 	case application == 0 && version == 0 && tables == 0:
@@ -290,8 +304,8 @@ func (s *Store) Create(ctx context.Context, r durabletasks.Record) error {
 	if err != nil {
 		return err
 	}
-	err = s.write(ctx, func() error {
-		n, err := rows(s.prepared.insert.Exec(append(columns, []byte(r.ID), s.own)...))
+	err = s.transact(ctx, func() error {
+		n, err := rows(s.write.insert.Exec(append(columns, []byte(r.ID), s.own)...))
 		if err == nil && n == 0 {
 			err = durabletasks.ErrExists
 		}
@@ -312,13 +326,13 @@ func (s *Store) Get(ctx context.Context, id string) (durabletasks.Record, error)
 		return durabletasks.Record{}, err
 	}
 	defer s.end()
-	r, err := s.read(ctx, s.byID, []byte(id))
+	r, err := s.find(ctx, s.read.byID, []byte(id))
 	return r, explained(ctx, "get", err)
 }
 
-// read returns the record that a statement finds by its key, unless it has
+// find returns the record that a statement finds by its key, unless it has
 // expired.
-func (s *Store) read(ctx context.Context, statement *sql.Stmt, key any) (r durabletasks.Record, err error) {
+func (s *Store) find(ctx context.Context, statement *sql.Stmt, key any) (r durabletasks.Record, err error) {
 	err = s.patiently(ctx, func() (err error) {
 		r, err = readRecord(statement.QueryRowContext(ctx, key, s.now()).Scan)
 		return err
@@ -343,9 +357,9 @@ func (s *Store) Update(ctx context.Context, next durabletasks.Record, expected i
 	if err != nil {
 		return durabletasks.Record{}, err
 	}
-	err = s.write(ctx, func() error {
+	err = s.transact(ctx, func() error {
 		id, now := []byte(next.ID), s.now()
-		n, err := rows(s.prepared.update.Exec(append(columns, id, expected, now)...))
+		n, err := rows(s.write.update.Exec(append(columns, id, expected, now)...))
 		if err != nil {
 			return err
 		}
@@ -366,7 +380,7 @@ func (s *Store) Update(ctx context.Context, next durabletasks.Record, expected i
 // so that the answer is still true.
 func (s *Store) whyNot(id []byte, expected, now int64) error {
 	conflict := &durabletasks.ConflictError{Expected: expected}
-	switch err := s.prepared.version.QueryRow(id, now).Scan(&conflict.Actual); {
+	switch err := s.write.version.QueryRow(id, now).Scan(&conflict.Actual); {
 	case errors.Is(err, sql.ErrNoRows):
 		return durabletasks.ErrNotFound
 	case err != nil:
@@ -385,7 +399,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	}
 	defer s.end()
 	var n int64
-	err := s.write(ctx, func() (err error) {
+	err := s.transact(ctx, func() (err error) {
 		n, err = s.sweep(millis(now))
 		return err
 	})
@@ -396,10 +410,10 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 }
 
 func (s *Store) sweep(now int64) (int64, error) {
-	if _, err := s.prepared.logSweep.Exec(s.own, now); err != nil {
+	if _, err := s.write.logSweep.Exec(s.own, now); err != nil {
 		return 0, err
 	}
-	n, err := rows(s.prepared.sweep.Exec(now))
+	n, err := rows(s.write.sweep.Exec(now))
 	if err != nil {
 		return 0, err
 	}
@@ -418,22 +432,14 @@ func (s *Store) Close() (err error) {
 	return err
 }
 
-// release gives back what open has got, as far as it came. The connection for
-// writing goes last but one: if it is the file's last, it moves what the
-// write-ahead log holds into the file. The sign goes last.
+// release closes what open has opened, as far as it came, in reverse. The
+// writer's statements are among it: database/sql forgets those of a connection
+// of its own, and SQLite keeps a connection open that has statements left. The
+// file's last connection moves what the write-ahead log holds into the file.
 func (s *Store) release() error {
 	var errs []error
-	if s.readers != nil {
-		errs = append(errs, s.readers.Close())
-	}
-	if s.writer != nil {
-		errs = append(errs, s.writer.Close())
-	}
-	if s.writing != nil {
-		errs = append(errs, s.writing.Close())
-	}
-	if s.sign != nil {
-		errs = append(errs, s.sign.remove())
+	for _, c := range slices.Backward(s.opened) {
+		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -1,37 +1,314 @@
 package sqlitestore_test
 
 import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
 	"github.com/mcp-durable-tasks/durabletasks/examples/sqlitestore"
 	"github.com/mcp-durable-tasks/durabletasks/storetest"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// opened is a store that remembers its file, to be opened again.
-type opened struct {
+// fileStore is a store that remembers its file, to be opened again.
+type fileStore struct {
 	*sqlitestore.Store
 	path string
 }
 
+// TestStore checks the contract. It is all that a store's author has to write,
+// but for what the contract does not know; the tests below are for that.
 func TestStore(t *testing.T) {
 	var clock storetest.Clock
 	open := func(tb testing.TB, path string) durabletasks.TaskStore {
-		store, err := sqlitestore.Open(path, &sqlitestore.Options{Now: clock.Now})
-		if err != nil {
-			tb.Fatal(err)
-		}
-		return opened{store, path}
+		return fileStore{openStore(tb, path, &sqlitestore.Options{Now: clock.Now}), path}
 	}
 	storetest.Run(t, storetest.Subject{
 		New: func(tb testing.TB) durabletasks.TaskStore {
 			return open(tb, filepath.Join(tb.TempDir(), "tasks.db"))
 		},
 		Reopen: func(tb testing.TB, old durabletasks.TaskStore) durabletasks.TaskStore {
-			return open(tb, old.(opened).path)
+			return open(tb, old.(fileStore).path)
 		},
 		Now:     clock.Now,
 		Advance: clock.Advance,
 	})
+}
+
+// openStore opens a store that is closed when the test ends.
+func openStore(tb testing.TB, path string, opts *sqlitestore.Options) *sqlitestore.Store {
+	tb.Helper()
+	s, err := sqlitestore.Open(path, opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// newRecord returns a new task that lives for an hour.
+func newRecord(id string) durabletasks.Record {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	return durabletasks.Record{
+		ID:            id,
+		Status:        durabletasks.StatusWorking,
+		CreatedAt:     now,
+		LastUpdatedAt: now,
+		TTL:           time.Hour,
+		PollInterval:  time.Second,
+	}
+}
+
+func create(t *testing.T, s *sqlitestore.Store, r durabletasks.Record) {
+	t.Helper()
+	if err := s.Create(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// entries returns the names in a directory, each with its mode.
+func entries(t *testing.T, dir string) map[string]os.FileMode {
+	t.Helper()
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modes := make(map[string]os.FileMode)
+	for _, e := range found {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		modes[e.Name()] = info.Mode()
+	}
+	return modes
+}
+
+func TestFilesArePrivateAndFew(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, filepath.Join(dir, "tasks.db"), nil)
+	create(t, s, newRecord("task"))
+	open := entries(t, dir)
+	if len(open) != 4 {
+		t.Errorf("an open store has the files %v, want the database, SQLite's two and one more", open)
+	}
+	for name, mode := range open {
+		if mode != 0o600 {
+			t.Errorf("%s has mode %v", name, mode)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if closed := entries(t, dir); len(closed) != 1 {
+		t.Errorf("a closed store has the files %v, want the database alone", closed)
+	}
+}
+
+func TestPathsAreTakenAsTheyAre(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, path := range []string{"a b.db", "100%.db", "what?mode=memory", "c#d.db", "é.db", ":memory:", "file:e.db", filepath.Join(dir, "[f]*.db")} {
+		s := openStore(t, path, nil)
+		create(t, s, newRecord("task"))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+			t.Errorf("%s: no database is there: %v", path, err)
+		}
+	}
+	if got := entries(t, dir); len(got) != 8 {
+		t.Errorf("8 databases have the files %v", got)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	statement := func(path, text string) {
+		db, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte(strings.Repeat("This is no database. ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	foreign := filepath.Join(dir, "foreign")
+	statement(foreign, "CREATE TABLE task (id)")
+	newer := filepath.Join(dir, "newer")
+	if err := openStore(t, newer, nil).Close(); err != nil {
+		t.Fatal(err)
+	}
+	statement(newer, "PRAGMA user_version = 2")
+	for _, path := range []string{text, foreign, newer} {
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sqlitestore.Open(path, nil); !errors.Is(err, sqlitestore.ErrFormat) {
+			t.Errorf("Open of %s: got error %v, want %v", filepath.Base(path), err, sqlitestore.ErrFormat)
+		}
+		if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
+			t.Errorf("Open of %s changed it, or: %v", filepath.Base(path), err)
+		}
+	}
+	for path, reason := range map[string]string{filepath.Join(dir, "none", "tasks.db"): "no such", dir: "directory"} {
+		if _, err := sqlitestore.Open(path, nil); err == nil || errors.Is(err, sqlitestore.ErrFormat) {
+			t.Errorf("Open of a path with %s: got error %v", reason, err)
+		}
+	}
+	for field, opts := range map[string]sqlitestore.Options{
+		"MaxRecordBytes": {MaxRecordBytes: 1 << 40},
+		"BusyTimeout":    {BusyTimeout: -1},
+		"WatchInterval":  {WatchInterval: -1},
+	} {
+		_, err := sqlitestore.Open(filepath.Join(dir, "never"), &opts)
+		if !errors.Is(err, durabletasks.ErrInvalid) || !strings.Contains(err.Error(), field) {
+			t.Errorf("Open with a wrong %s: got error %v", field, err)
+		}
+	}
+}
+
+func TestLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	s := openStore(t, path, &sqlitestore.Options{MaxRecordBytes: 1000})
+	record := func(bytes int) durabletasks.Record {
+		r := newRecord("task")
+		const rest = len("task") + len("working") + len(`""`)
+		r.Payload = wire.MustParse(`"` + strings.Repeat("x", bytes-rest) + `"`)
+		return r
+	}
+	tooLarge := func(call string, err error) {
+		t.Helper()
+		var e *sqlitestore.TooLargeError
+		if !errors.As(err, &e) || *e != (sqlitestore.TooLargeError{Size: 1001, Limit: 1000}) {
+			t.Errorf("%s of 1001 bytes: got error %v", call, err)
+		}
+	}
+	tooLarge("Create", s.Create(t.Context(), record(1001)))
+	create(t, s, record(1000))
+	_, err := s.Update(t.Context(), record(1001), 0)
+	tooLarge("Update", err)
+	if r, err := s.Get(t.Context(), "task"); err != nil || r.Version != 0 {
+		t.Errorf("after an Update that was refused: version %d, error %v", r.Version, err)
+	}
+	lower := openStore(t, path, &sqlitestore.Options{MaxRecordBytes: 10})
+	if r, err := lower.Get(t.Context(), "task"); err != nil || r.Payload != record(1000).Payload {
+		t.Errorf("read of a record over a limit that was lowered: %v", err)
+	}
+}
+
+// lockDatabase takes the lock for writing, as another process would.
+func lockDatabase(t *testing.T, path string) (unlock func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if _, err := conn.ExecContext(context.Background(), "ROLLBACK"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWaitingForALock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	s := openStore(t, path, nil)
+	hasty := openStore(t, path, &sqlitestore.Options{BusyTimeout: time.Millisecond})
+	closed := openStore(t, path, nil)
+	create(t, s, newRecord("task"))
+	unlock := lockDatabase(t, path)
+
+	if _, err := s.Get(t.Context(), "task"); err != nil {
+		t.Errorf("a read beside a writer: %v", err)
+	}
+	if err := hasty.Create(t.Context(), newRecord("hasty")); !errors.Is(err, sqlitestore.ErrBusy) {
+		t.Errorf("Create after waiting for too long: got error %v, want %v", err, sqlitestore.ErrBusy)
+	}
+	if _, err := sqlitestore.Open(path, &sqlitestore.Options{BusyTimeout: time.Millisecond}); !errors.Is(err, sqlitestore.ErrBusy) {
+		t.Errorf("Open after waiting for too long: got error %v, want %v", err, sqlitestore.ErrBusy)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Create(ctx, newRecord("late")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Create that waits for longer than its context: got error %v", err)
+	}
+
+	waiting := make(chan error)
+	go func() { waiting <- closed.Create(context.Background(), newRecord("closed")) }()
+	go func() { waiting <- s.Create(context.Background(), newRecord("patient")) }()
+	time.AfterFunc(50*time.Millisecond, func() { closed.Close() })
+	if err := <-waiting; !errors.Is(err, durabletasks.ErrClosed) {
+		t.Errorf("Create that waits while its store is closed: got error %v, want %v", err, durabletasks.ErrClosed)
+	}
+	unlock()
+	if err := <-waiting; err != nil {
+		t.Errorf("Create that waited until the lock was free: %v", err)
+	}
+	for id, want := range map[string]error{"patient": nil, "hasty": durabletasks.ErrNotFound, "late": durabletasks.ErrNotFound, "closed": durabletasks.ErrNotFound} {
+		if _, err := s.Get(t.Context(), id); !errors.Is(err, want) {
+			t.Errorf("Get of the task %q: got error %v, want %v", id, err, want)
+		}
+	}
+}
+
+// TestErrorsKeepSecrets breaks the database in ways in which SQLite and the
+// JSON parser have something to say about its content.
+func TestErrorsKeepSecrets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	s := openStore(t, path, nil)
+	r := newRecord("secret")
+	r.Payload = wire.MustParse(`{"secret":true}`)
+	create(t, s, r)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, damage := range []string{
+		`UPDATE task SET payload = '{"secret":secret}'`,
+		`UPDATE task SET payload = '', input_requests = x'06736563726574'`,
+		`UPDATE task SET input_requests = x'ff', used_input_keys = x'0a736563726574'`,
+		`DROP TABLE task`,
+	} {
+		if _, err := db.Exec(damage); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Get(t.Context(), "secret")
+		if err == nil || errors.Is(err, durabletasks.ErrNotFound) {
+			t.Errorf("Get after %s: got error %v", damage, err)
+		}
+		if _, again := s.Update(t.Context(), r, 0); damage == "DROP TABLE task" {
+			err = errors.Join(err, again, s.Create(t.Context(), r))
+		}
+		if text := fmt.Sprint(err); strings.Contains(text, "secret") {
+			t.Errorf("an error tells what is stored: %s", text)
+		}
+	}
 }

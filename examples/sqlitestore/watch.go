@@ -25,7 +25,7 @@ const (
 // the change, so no reader sees one without the other, and entries are in the
 // order of commits.
 func (s *Store) changed(id string) error {
-	result, err := s.prepared.logChange.Exec([]byte(id), s.own)
+	result, err := s.write.logChange.Exec([]byte(id), s.own)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s *Store) changed(id string) error {
 }
 
 func (s *Store) trimLog() error {
-	_, err := s.prepared.trim.Exec(keepChanges)
+	_, err := s.write.trimLog.Exec(keepChanges)
 	return err
 }
 
@@ -91,7 +91,7 @@ func (s *Store) news(ctx context.Context, seen int64) (ids []string, newest int6
 
 func (s *Store) readLog(ctx context.Context, seen int64) (ids []string, newest int64, err error) {
 	newest = seen
-	found, err := s.log.QueryContext(ctx, seen)
+	found, err := s.read.log.QueryContext(ctx, seen)
 	if err != nil {
 		return nil, newest, err
 	}

@@ -1,0 +1,88 @@
+package sqlitestore_test
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/examples/sqlitestore"
+)
+
+// shown returns the tasks that a Scan shows, sorted.
+func shown(t *testing.T, s *sqlitestore.Store) []string {
+	t.Helper()
+	ids := make(map[string]bool)
+	err := s.Scan(t.Context(), func(r durabletasks.Record) bool {
+		ids[r.ID] = true
+		return true
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return slices.Sorted(maps.Keys(ids))
+}
+
+func TestScanTakesOverFromTheClosed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	first, second, third := openStore(t, path, nil), openStore(t, path, nil), openStore(t, path, nil)
+	create(t, first, newRecord("a"))
+	create(t, second, newRecord("b"))
+	ended := newRecord("ended")
+	ended.Status = durabletasks.StatusCompleted
+	create(t, first, ended)
+	check := func(when string, s *sqlitestore.Store, want ...string) {
+		t.Helper()
+		if got := shown(t, s); !slices.Equal(got, want) {
+			t.Errorf("%s: Scan shows %q, want %q", when, got, want)
+		}
+	}
+	check("with all stores open", first, "a")
+	check("with all stores open", second, "b")
+	check("with all stores open", third)
+	if _, err := third.Update(t.Context(), newRecord("a"), 0); err != nil {
+		t.Fatal(err)
+	}
+	check("after another store's update", first, "a")
+	check("after an update", third)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check("after a store was closed", third, "a")
+	check("after the first scan", third, "a")
+	check("after another's scan", second, "b")
+	if err := third.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check("after both were closed", second, "a", "b")
+	if r, err := second.Get(t.Context(), "a"); err != nil || r.Version != 1 {
+		t.Errorf("a task that was taken over twice: version %d, error %v", r.Version, err)
+	}
+}
+
+func TestRacingScansShareTheTasks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	gone := openStore(t, path, nil)
+	const tasks = 50
+	for i := range tasks {
+		create(t, gone, newRecord(fmt.Sprint(i)))
+	}
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	scans := make([][]string, 4)
+	var group sync.WaitGroup
+	for i := range scans {
+		s := openStore(t, path, nil)
+		group.Go(func() { scans[i] = shown(t, s) })
+	}
+	group.Wait()
+	all := slices.Concat(scans...)
+	slices.Sort(all)
+	if len(all) != tasks || len(slices.Compact(all)) != tasks {
+		t.Errorf("%d scans at once of %d tasks showed %v", len(scans), tasks, scans)
+	}
+}

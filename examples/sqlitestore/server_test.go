@@ -1,0 +1,416 @@
+package sqlitestore_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/examples/sqlitestore"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+// The tests with several processes start this test binary again, as servers
+// that share one file. A server is told what to do by lines of JSON, and
+// answers and reports in the same way, as an MCP server on stdio would.
+
+const serverEnv = "SQLITESTORE_TEST_SERVER" // the database's path, in a server
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(serverEnv); path != "" {
+		if err := serve(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// order tells a server what to do.
+type order struct {
+	Number int
+	Do     string // create, get, cancel, answer, complete or increment
+	ID     string
+	Text   string // of a new task: its kind; of an answer, a result: itself
+	Times  int
+}
+
+// report is what a server says: of an order, or of a worker, with Number 0.
+type report struct {
+	Number int
+	What   string // begun, saved, interrupted or answered, of a worker
+	ID     string
+	Task   *task
+	Step   int
+	Error  string
+	At     time.Time
+}
+
+// task is what a client sees of a task.
+type task struct {
+	Status        durabletasks.Status
+	StatusMessage string
+	Result        string
+	Asks          int // unanswered requests
+}
+
+// server is the inside of one server process.
+type server struct {
+	store  *sqlitestore.Store
+	engine *durabletasks.TaskLifecycle
+
+	mu  sync.Mutex
+	out *json.Encoder
+}
+
+// recoverEvery is how often a server looks for tasks of servers that are gone.
+const recoverEvery = 100 * time.Millisecond
+
+func serve(path string) error {
+	store, err := sqlitestore.Open(path, nil)
+	if err != nil {
+		return err
+	}
+	engine, err := durabletasks.New(store, nil)
+	if err != nil {
+		return err
+	}
+	s := &server{store: store, engine: engine, out: json.NewEncoder(os.Stdout)}
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() { s.recover(ctx) })
+	in := json.NewDecoder(os.Stdin)
+	for {
+		var o order
+		if err := in.Decode(&o); err == io.EOF {
+			break // also when the test has died
+		} else if err != nil {
+			cancel()
+			return err
+		}
+		group.Go(func() { s.obey(ctx, o) })
+	}
+	cancel()
+	group.Wait()
+	late, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return engine.Shutdown(late)
+}
+
+func (s *server) say(r report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.At = time.Now()
+	_ = s.out.Encode(r) // nobody listens any more when the test has died
+}
+
+// recover takes up the tasks of servers that are gone, again and again.
+func (s *server) recover(ctx context.Context) {
+	tick := time.NewTicker(recoverEvery)
+	defer tick.Stop()
+	for {
+		_, err := s.engine.Recover(ctx, func(r durabletasks.Record) durabletasks.Worker { return s.worker(r.Payload) })
+		if err != nil && ctx.Err() == nil {
+			s.say(report{What: "recover", Error: err.Error()})
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *server) obey(ctx context.Context, o order) {
+	answer := report{Number: o.Number, ID: o.ID}
+	if err := s.do(ctx, o, &answer); err != nil {
+		answer.Error = err.Error()
+	}
+	s.say(answer)
+}
+
+func (s *server) do(ctx context.Context, o order, answer *report) error {
+	text, err := wire.Marshal(o.Text)
+	if err != nil {
+		return err
+	}
+	switch o.Do {
+	case "create":
+		created, err := s.engine.CreateTask(ctx, &durabletasks.CreateOptions{Payload: text})
+		if err != nil {
+			return err
+		}
+		answer.ID = created.TaskID
+		if o.Text == "none" {
+			return nil
+		}
+		if err := s.engine.Go(ctx, created.TaskID, s.worker(text)); !errors.Is(err, durabletasks.ErrRunning) {
+			return err // ErrRunning: recover has found the task first
+		}
+	case "get":
+		t, err := s.engine.GetTask(ctx, o.ID)
+		if err != nil {
+			return err
+		}
+		answer.Task = &task{t.Status, t.StatusMessage, t.Result.String(), len(t.InputRequests)}
+	case "cancel":
+		return s.engine.CancelTask(ctx, o.ID)
+	case "answer":
+		content := wire.MustParse(`{"action":"accept"}`).With("content", wire.MustParse("{}").With("name", text))
+		_, err := s.engine.UpdateTask(ctx, o.ID, map[string]wire.JSON{"name": content})
+		return err
+	case "complete":
+		h, err := s.engine.Handle(ctx, o.ID)
+		if err != nil {
+			return err
+		}
+		return h.Complete(ctx, wire.MustParse("{}").With("by", text))
+	case "increment":
+		return s.increment(ctx, o.ID, o.Times)
+	default:
+		return errors.New("unknown order")
+	}
+	return nil
+}
+
+// increment counts in a task's checkpoint, against others that do the same.
+func (s *server) increment(ctx context.Context, id string, times int) error {
+	for times > 0 {
+		r, err := s.store.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		n := 0
+		if !r.Checkpoint.IsZero() {
+			if err := r.Checkpoint.Decode(&n); err != nil {
+				return err
+			}
+		}
+		if r.Checkpoint, err = wire.Marshal(n + 1); err != nil {
+			return err
+		}
+		switch _, err := s.store.Update(ctx, r, r.Version); {
+		case err == nil:
+			times--
+		case !errors.Is(err, durabletasks.ErrConflict):
+			return err
+		}
+	}
+	return nil
+}
+
+// countTo is how far a counting worker counts.
+const countTo = 20
+
+// worker returns the worker of a task by the kind that is its payload; nil if
+// nobody is to work on it.
+func (s *server) worker(payload wire.JSON) durabletasks.Worker {
+	kind, _ := payload.Text()
+	var work func(ctx context.Context, h *durabletasks.Handle, step int) (wire.JSON, error)
+	switch kind {
+	case "count":
+		work = s.count
+	case "ask":
+		work = s.ask
+	case "wait":
+		work = s.wait
+	default:
+		return nil
+	}
+	return func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+		saved, err := h.Checkpoint(ctx)
+		if err != nil {
+			return wire.JSON{}, err
+		}
+		step := 0
+		if !saved.IsZero() {
+			if err := saved.Decode(&step); err != nil {
+				return wire.JSON{}, err
+			}
+		}
+		s.say(report{What: "begun", ID: h.ID(), Step: step})
+		return work(ctx, h, step)
+	}
+}
+
+// count saves each step.
+func (s *server) count(ctx context.Context, h *durabletasks.Handle, step int) (wire.JSON, error) {
+	for step < countTo {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return wire.JSON{}, context.Cause(ctx)
+		}
+		step++
+		checkpoint, err := wire.Marshal(step)
+		if err == nil {
+			err = h.Progress(ctx, fmt.Sprint(step), &durabletasks.ProgressOptions{Checkpoint: checkpoint})
+		}
+		if err != nil {
+			return wire.JSON{}, err
+		}
+		s.say(report{What: "saved", ID: h.ID(), Step: step})
+	}
+	return wire.Marshal(map[string]int{"counted": step})
+}
+
+// ask asks for a name, or takes up the question that an earlier server asked.
+func (s *server) ask(ctx context.Context, h *durabletasks.Handle, _ int) (wire.JSON, error) {
+	answers, err := h.ResumeInput(ctx)
+	if errors.Is(err, durabletasks.ErrNoInput) {
+		answers, err = h.RequestInput(ctx, map[string]wire.JSON{"name": wire.MustParse(`{"method":"elicitation/create",
+			"params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}`)})
+	}
+	if err != nil {
+		return wire.JSON{}, err
+	}
+	s.say(report{What: "answered", ID: h.ID()})
+	return wire.MustParse("{}").With("name", answers["name"].Get("content").Get("name")), nil
+}
+
+// wait does nothing until its task is cancelled.
+func (s *server) wait(ctx context.Context, h *durabletasks.Handle, _ int) (wire.JSON, error) {
+	<-ctx.Done()
+	if errors.Is(context.Cause(ctx), durabletasks.ErrCancelled) {
+		s.say(report{What: "interrupted", ID: h.ID()})
+	}
+	return wire.JSON{}, context.Cause(ctx)
+}
+
+// process is a server seen from outside.
+type process struct {
+	t      *testing.T
+	number int
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	read   chan struct{} // closed when everything it said has been read
+
+	mu      sync.Mutex
+	next    int
+	pending map[int]chan report
+	killed  bool
+}
+
+// start starts a server. It calls hear for what workers say.
+func start(t *testing.T, path string, number int, hear func(*process, report)) *process {
+	t.Helper()
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, number: number, cmd: exec.Command(executable), pending: make(map[int]chan report), read: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), serverEnv+"="+path)
+	p.cmd.Stderr = os.Stderr
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.read)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			var r report
+			if json.Unmarshal(lines.Bytes(), &r) != nil {
+				continue // cut short by its death
+			}
+			if r.Number == 0 {
+				hear(p, r)
+				continue
+			}
+			p.mu.Lock()
+			reply := p.pending[r.Number]
+			delete(p.pending, r.Number)
+			p.mu.Unlock()
+			reply <- r
+		}
+	}()
+	t.Cleanup(p.stop)
+	return p
+}
+
+// ask gives a server an order. It reports false if the server dies over it.
+func (p *process) ask(o order) (report, bool) {
+	reply := make(chan report, 1)
+	p.mu.Lock()
+	p.next++
+	o.Number = p.next
+	p.pending[o.Number] = reply
+	text, _ := json.Marshal(o)
+	_, err := p.in.Write(append(text, '\n'))
+	p.mu.Unlock()
+	if err != nil {
+		return report{}, false
+	}
+	select {
+	case r := <-reply:
+		return r, true
+	case <-p.read:
+	case <-time.After(30 * time.Second):
+		p.t.Errorf("server %d does not answer: %s", p.number, text)
+		return report{}, false
+	}
+	select {
+	case r := <-reply: // its last words
+		return r, true
+	default:
+		if !p.isKilled() {
+			p.t.Errorf("server %d has died by itself", p.number)
+		}
+		return report{}, false
+	}
+}
+
+// must is ask for a server that lives and an order that succeeds.
+func (p *process) must(o order) report {
+	p.t.Helper()
+	r, alive := p.ask(o)
+	if !alive || r.Error != "" {
+		p.t.Fatalf("server %d, told to %s: alive %v, error %q", p.number, o.Do, alive, r.Error)
+	}
+	return r
+}
+
+// kill kills a server without warning.
+func (p *process) kill() {
+	p.mu.Lock()
+	p.killed = true
+	p.mu.Unlock()
+	if err := p.cmd.Process.Kill(); err != nil {
+		p.t.Error(err)
+	}
+	<-p.read
+	_ = p.cmd.Wait() // says that it was killed
+}
+
+func (p *process) isKilled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.killed
+}
+
+// stop lets a server end in good order.
+func (p *process) stop() {
+	if p.isKilled() {
+		return
+	}
+	p.in.Close()
+	<-p.read
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("server %d: %v", p.number, err)
+	}
+}

@@ -134,6 +134,8 @@ func (s *Store) transact(ctx context.Context, f func() error) error {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-s.closing:
+		return durabletasks.ErrClosed
 	}
 	defer func() { <-s.turn }()
 	if err := s.patiently(ctx, func() error { return s.exec("BEGIN IMMEDIATE") }); err != nil {

@@ -81,7 +81,7 @@ func TestProcesses(t *testing.T) {
 		begin(i)
 	}
 	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
-	anyone := func() *process { return running[random.IntN(servers)] }
+	anyone := func() *process { return running[random.IntN(len(running))] }
 	var tasks []*known
 	deaths := make(chan struct{})
 
@@ -127,6 +127,16 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 
+	// The last victim leaves no successor: those who live must notice.
+	for range 3 {
+		if k := newTask(t, running[0], "count"); k != nil {
+			tasks = append(tasks, k)
+		}
+	}
+	running[0].kill()
+	running = running[1:]
+	kills++
+
 	deadline := time.Now().Add(time.Minute)
 	for _, k := range tasks {
 		for k.ended == nil {
@@ -142,9 +152,15 @@ func TestProcesses(t *testing.T) {
 		}
 	}
 
+	for _, p := range running {
+		p.stop() // everything that it said has been heard
+	}
 	resumed := 0
 	for _, k := range tasks {
 		saved := 0
+		if len(past.runs[k.id]) == 0 {
+			t.Errorf("a task to %s has ended without a worker", k.kind)
+		}
 		for _, run := range past.runs[k.id] {
 			if run.from < saved {
 				t.Errorf("a worker found step %d saved, after step %d was acknowledged", run.from, saved)

@@ -145,17 +145,14 @@ func (s *server) do(ctx context.Context, o order, answer *report) error {
 	}
 	switch o.Do {
 	case "create":
-		created, err := s.engine.CreateTask(ctx, &durabletasks.CreateOptions{Payload: text})
-		if err != nil {
-			return err
+		opts := &durabletasks.CreateOptions{Payload: text}
+		create := func() (wire.CreateTaskResult, error) { return s.engine.CreateTask(ctx, opts) }
+		if work := s.worker(text); work != nil {
+			create = func() (wire.CreateTaskResult, error) { return s.engine.Start(ctx, opts, work) }
 		}
+		created, err := create()
 		answer.ID = created.TaskID
-		if o.Text == "none" {
-			return nil
-		}
-		if err := s.engine.Go(ctx, created.TaskID, s.worker(text)); !errors.Is(err, durabletasks.ErrRunning) {
-			return err // ErrRunning: recover has found the task first
-		}
+		return err
 	case "get":
 		t, err := s.engine.GetTask(ctx, o.ID)
 		if err != nil {
@@ -403,9 +400,9 @@ func (p *process) isKilled() bool {
 	return p.killed
 }
 
-// stop lets a server end in good order.
+// stop lets a server end in good order, unless it has ended.
 func (p *process) stop() {
-	if p.isKilled() {
+	if p.isKilled() || p.cmd.ProcessState != nil {
 		return
 	}
 	p.in.Close()

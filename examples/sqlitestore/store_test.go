@@ -28,7 +28,11 @@ type fileStore struct {
 func TestStore(t *testing.T) {
 	var clock storetest.Clock
 	open := func(tb testing.TB, path string) durabletasks.TaskStore {
-		return fileStore{openStore(tb, path, &sqlitestore.Options{Now: clock.Now}), path}
+		store, err := sqlitestore.Open(path, &sqlitestore.Options{Now: clock.Now})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return fileStore{store, path} // which the suite closes
 	}
 	storetest.Run(t, storetest.Subject{
 		New: func(tb testing.TB) durabletasks.TaskStore {

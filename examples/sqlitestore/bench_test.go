@@ -1,0 +1,113 @@
+package sqlitestore_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks/examples/sqlitestore"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+func BenchmarkCreate(b *testing.B) {
+	for _, sync := range []bool{false, true} {
+		for _, parallel := range []bool{false, true} {
+			b.Run(fmt.Sprintf("sync=%v/parallel=%v", sync, parallel), func(b *testing.B) {
+				s := openStore(b, filepath.Join(b.TempDir(), "tasks.db"), &sqlitestore.Options{Sync: sync})
+				var n atomic.Int64
+				create := func() {
+					if err := s.Create(context.Background(), newRecord(fmt.Sprint(n.Add(1)))); err != nil {
+						b.Error(err)
+					}
+				}
+				b.ReportAllocs()
+				if !parallel {
+					for b.Loop() {
+						create()
+					}
+					return
+				}
+				b.SetParallelism(32)
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						create()
+					}
+				})
+			})
+		}
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	for _, size := range []int{100, 1 << 20} {
+		b.Run(fmt.Sprintf("result=%d", size), func(b *testing.B) {
+			s := openStore(b, filepath.Join(b.TempDir(), "tasks.db"), nil)
+			r := newRecord("task")
+			r.Result = wire.MustParse(`"` + strings.Repeat("x", size) + `"`)
+			if err := s.Create(context.Background(), r); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Get(context.Background(), "task"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkProgress changes only the status message, beside a payload.
+func BenchmarkProgress(b *testing.B) {
+	for _, size := range []int{100, 64 << 10, 1 << 20} {
+		b.Run(fmt.Sprintf("payload=%d", size), func(b *testing.B) {
+			s := openStore(b, filepath.Join(b.TempDir(), "tasks.db"), nil)
+			r := newRecord("task")
+			r.Payload = wire.MustParse(`"` + strings.Repeat("x", size) + `"`)
+			if err := s.Create(context.Background(), r); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for version := int64(0); b.Loop(); version++ {
+				r.StatusMessage = fmt.Sprint("step ", version)
+				if _, err := s.Update(context.Background(), r, version); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkTold measures from a commit in one store until Watch tells of it in
+// another.
+func BenchmarkTold(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "tasks.db")
+	committing, watching := openStore(b, path, nil), openStore(b, path, nil)
+	told := make(chan struct{})
+	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer close(ended)
+		_ = watching.Watch(ctx, func(string) { told <- struct{}{} })
+	}()
+	r := newRecord("task")
+	if err := committing.Create(context.Background(), r); err != nil {
+		b.Fatal(err)
+	}
+	<-told
+	for version := int64(0); b.Loop(); version++ {
+		b.StopTimer()
+		time.Sleep(time.Duration(version%50) * time.Millisecond) // at any moment between two looks
+		b.StartTimer()
+		if _, err := committing.Update(context.Background(), r, version); err != nil {
+			b.Fatal(err)
+		}
+		<-told
+	}
+	cancel()
+	<-ended
+}

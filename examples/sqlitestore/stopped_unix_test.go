@@ -1,0 +1,61 @@
+//go:build unix
+
+package sqlitestore_test
+
+import (
+	"errors"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks/examples/sqlitestore"
+)
+
+// TestStoppedProcessKeepsItsTasks stops a server, as a debugger, a shell's
+// Ctrl-Z or a machine's sleep does. It looks dead to everybody who measures
+// time, but it is not: when it goes on, it goes on with its tasks.
+func TestStoppedProcessKeepsItsTasks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	interrupted := make(chan struct{}, 1)
+	server := start(t, path, 1, func(_ *process, r report) {
+		if r.What == "interrupted" {
+			interrupted <- struct{}{}
+		}
+	})
+	task := server.must(order{Do: "create", Text: "wait"}).ID
+	signal := func(s syscall.Signal) {
+		if err := server.cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := openStore(t, path, &sqlitestore.Options{BusyTimeout: 100 * time.Millisecond})
+	for {
+		signal(syscall.SIGSTOP)
+		err := other.Create(t.Context(), newRecord("probe"))
+		if err == nil {
+			break
+		}
+		signal(syscall.SIGCONT)
+		if !errors.Is(err, sqlitestore.ErrBusy) { // it was stopped in the middle of a commit
+			t.Fatal(err)
+		}
+	}
+	if got := shown(t, other); len(got) != 1 || got[0] != "probe" {
+		t.Errorf("Scan beside a stopped server shows %q, want what is its own", got)
+	}
+	r, err := other.Get(t.Context(), task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.CancelRequested = true
+	if _, err := other.Update(t.Context(), r, r.Version); err != nil {
+		t.Fatal(err)
+	}
+	signal(syscall.SIGCONT)
+	select {
+	case <-interrupted:
+	case <-time.After(10 * time.Second):
+		t.Error("the worker did not hear of a cancellation that came while its server was stopped")
+	}
+}

@@ -3,6 +3,7 @@ package sqlitestore_test
 import (
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -60,6 +61,26 @@ func TestScanTakesOverFromTheClosed(t *testing.T) {
 	check("after both were closed", second, "a", "b")
 	if r, err := second.Get(t.Context(), "a"); err != nil || r.Version != 1 {
 		t.Errorf("a task that was taken over twice: version %d, error %v", r.Version, err)
+	}
+}
+
+func TestScanSeesThroughLinks(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "tasks.db"), filepath.Join(dir, "link.db")
+	first := openStore(t, path, nil)
+	create(t, first, newRecord("task"))
+	if err := os.Symlink(path, link); err != nil {
+		t.Skip("skipped, because the system makes no links: ", err)
+	}
+	second := openStore(t, link, nil)
+	if got := shown(t, second); len(got) != 0 {
+		t.Errorf("Scan of a store that was opened by a link shows the other's task")
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := shown(t, second); len(got) != 1 {
+		t.Errorf("Scan of a store that was opened by a link does not show the task of one that is gone")
 	}
 }
 

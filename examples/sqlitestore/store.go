@@ -139,6 +139,10 @@ func (s *Store) open(path string) (err error) {
 	if err := createPrivate(s.path); err != nil {
 		return err
 	}
+	// Stores that come by different links must look for each other at one place.
+	if s.path, err = filepath.EvalSymlinks(s.path); err != nil {
+		return err
+	}
 	if err := s.openWriter(); err != nil {
 		return err
 	}

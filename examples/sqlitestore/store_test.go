@@ -316,3 +316,49 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		}
 	}
 }
+
+// TestFullDisk lets the database grow no further.
+func TestFullDisk(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"), nil)
+	limit := func(pages int) {
+		if err := sqlitestore.Exec(s, fmt.Sprintf("PRAGMA max_page_count = %d", pages)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(100)
+	stored, refused := 0, 0
+	record := func(i int) durabletasks.Record {
+		r := newRecord(fmt.Sprint(i))
+		r.Payload = wire.MustParse(`"` + strings.Repeat("x", 10_000) + `"`)
+		return r
+	}
+	for i := range 50 {
+		err := s.Create(t.Context(), record(i))
+		if refused == 0 && err == nil {
+			stored++
+			continue
+		}
+		refused++
+		if err == nil || !strings.Contains(err.Error(), "full") {
+			t.Fatalf("Create %d in a full database: got error %v", i, err)
+		}
+	}
+	if stored == 0 || refused == 0 {
+		t.Fatalf("%d records were stored, %d refused", stored, refused)
+	}
+	grown := record(0)
+	grown.Payload = wire.MustParse(`"` + strings.Repeat("y", 20_000) + `"`)
+	if _, err := s.Update(t.Context(), grown, 0); err == nil {
+		t.Error("Update that grows a record in a full database succeeded")
+	}
+	for i := range stored + refused {
+		switch r, err := s.Get(t.Context(), fmt.Sprint(i)); {
+		case i < stored && (err != nil || r.Payload != record(i).Payload || r.Version != 0):
+			t.Errorf("record %d, which was stored: version %d, error %v", i, r.Version, err)
+		case i >= stored && !errors.Is(err, durabletasks.ErrNotFound):
+			t.Errorf("record %d, which was refused: got error %v", i, err)
+		}
+	}
+	limit(1000)
+	create(t, s, record(stored))
+}

@@ -87,13 +87,7 @@ func (s *Store) patiently(ctx context.Context, f func() error) error {
 		if time.Since(began) > s.opts.BusyTimeout {
 			return ErrBusy
 		}
-		pause := time.NewTimer(rand.N(2 * time.Millisecond))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-		case <-s.closing:
-		}
-		pause.Stop()
+		time.Sleep(rand.N(2 * time.Millisecond))
 		if err := s.stopped(ctx); err != nil {
 			return err
 		}

@@ -56,16 +56,11 @@ func readRecord(scan func(dest ...any) error) (durabletasks.Record, error) {
 	r.Checkpoint, errs[4] = readJSON(checkpoint)
 	r.Payload, errs[5] = readJSON(payload)
 	r.Result, errs[6] = readJSON(result)
-	for _, err := range errs {
-		if err != nil {
-			return durabletasks.Record{}, errDamaged
-		}
+	if err := errors.Join(errs[:]...); err != nil {
+		return durabletasks.Record{}, fmt.Errorf("a stored record is damaged: %w", err)
 	}
 	return r, nil
 }
-
-// errDamaged says no more, since what it would quote is a payload.
-var errDamaged = errors.New("a stored record cannot be read")
 
 // readJSON reads a JSON column, in which nothing stands for absent: no JSON
 // text is empty.
@@ -80,6 +75,8 @@ func readJSON(text string) (wire.JSON, error) {
 // an encoder would make U+FFFD of their invalid bytes, and one key of two. So
 // containers are sequences of texts, each behind its length.
 
+var errCut = errors.New("a sequence of texts is cut short")
+
 func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
@@ -87,7 +84,7 @@ func appendText(b []byte, text string) []byte {
 func cutText(b []byte) (text string, rest []byte, err error) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {
-		return "", nil, errDamaged
+		return "", nil, errCut
 	}
 	b = b[size:]
 	return string(b[:n]), b[n:], nil
@@ -129,7 +126,7 @@ func readValues(b []byte) (map[string]wire.JSON, error) {
 		return nil, err
 	}
 	if len(texts)%2 != 0 {
-		return nil, errDamaged
+		return nil, errCut
 	}
 	values := make(map[string]wire.JSON, len(texts)/2)
 	for i := 0; i < len(texts); i += 2 {

@@ -100,7 +100,9 @@ func TestWatchThatMissesChanges(t *testing.T) {
 	if logged >= many {
 		t.Errorf("the log of changes has %d entries and grows", logged)
 	}
-	err = watching.Watch(t.Context(), func(string) { t.Error("Watch told of a change, though it had missed others") })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err = watching.Watch(ctx, func(string) { t.Error("Watch told of a change, though it had missed others") })
 	if !errors.Is(err, sqlitestore.ErrMissed) {
 		t.Errorf("Watch after more changes than the log keeps: got error %v, want %v", err, sqlitestore.ErrMissed)
 	}

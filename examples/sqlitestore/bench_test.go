@@ -10,9 +10,13 @@ import (
 	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks/examples/sqlitestore"
+	"github.com/mcp-durable-tasks/durabletasks/storetest"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
+func BenchmarkStore(b *testing.B) { storetest.Benchmark(b, subject()) }
+
+// BenchmarkCreate shows what Sync costs.
 func BenchmarkCreate(b *testing.B) {
 	for _, sync := range []bool{false, true} {
 		for _, parallel := range []bool{false, true} {
@@ -39,25 +43,6 @@ func BenchmarkCreate(b *testing.B) {
 				})
 			})
 		}
-	}
-}
-
-func BenchmarkGet(b *testing.B) {
-	for _, size := range []int{100, 1 << 20} {
-		b.Run(fmt.Sprintf("result=%d", size), func(b *testing.B) {
-			s := openStore(b, filepath.Join(b.TempDir(), "tasks.db"), nil)
-			r := newRecord("task")
-			r.Result = wire.MustParse(`"` + strings.Repeat("x", size) + `"`)
-			if err := s.Create(context.Background(), r); err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.Get(context.Background(), "task"); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
 

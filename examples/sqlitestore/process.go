@@ -135,8 +135,8 @@ func (p *presence) unlock() error {
 	return errors.Join(err, p.db.Close())
 }
 
-// Close unlocks the file and removes it. If somebody else is looking at it, it
-// may stay; then he removes it.
+// Close unlocks the file and removes it. If another is looking at it, it
+// may stay; then they remove it.
 func (p *presence) Close() error {
 	err := p.unlock()
 	_ = os.Remove(p.file)

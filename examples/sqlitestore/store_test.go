@@ -24,8 +24,13 @@ type fileStore struct {
 }
 
 // TestStore checks the contract. It is all that a store's author has to write,
-// but for what the contract does not know; the tests below are for that.
-func TestStore(t *testing.T) {
+// but for what the contract does not know; the other tests here are for that.
+func TestStore(t *testing.T) { storetest.Run(t, subject()) }
+
+// TestModel compares the store with a model, over random histories.
+func TestModel(t *testing.T) { storetest.Model(t, subject()) }
+
+func subject() storetest.Subject {
 	var clock storetest.Clock
 	open := func(tb testing.TB, path string) durabletasks.TaskStore {
 		store, err := sqlitestore.Open(path, &sqlitestore.Options{Now: clock.Now})
@@ -34,7 +39,7 @@ func TestStore(t *testing.T) {
 		}
 		return fileStore{store, path} // which the suite closes
 	}
-	storetest.Run(t, storetest.Subject{
+	return storetest.Subject{
 		New: func(tb testing.TB) durabletasks.TaskStore {
 			return open(tb, filepath.Join(tb.TempDir(), "tasks.db"))
 		},
@@ -43,7 +48,7 @@ func TestStore(t *testing.T) {
 		},
 		Now:     clock.Now,
 		Advance: clock.Advance,
-	})
+	}
 }
 
 // openStore opens a store that is closed when the test ends.

@@ -559,12 +559,31 @@ func (s *sim) task() *modelTask {
 	if len(s.tasks) == 0 {
 		s.t.Skip("no task yet")
 	}
+	// Mostly one of which most can be asked.
+	lively := slices.DeleteFunc(slices.Clone(s.tasks), func(k *modelTask) bool { return s.begin(k) != "ok" || k.cancel })
+	if len(lively) > 0 && rapid.IntRange(0, 9).Draw(s.t, "any") > 0 {
+		return rapid.SampledFrom(lively).Draw(s.t, "task")
+	}
 	return rapid.SampledFrom(s.tasks).Draw(s.t, "task")
+}
+
+// seldom skips an action most of the time.
+func (s *sim) seldom() {
+	if rapid.IntRange(0, 3).Draw(s.t, "seldom") > 0 {
+		s.t.Skip("not now")
+	}
 }
 
 func (s *sim) handle(k *modelTask) *modelHandle {
 	if len(k.handles) == 0 {
-		s.t.Skip("no handle yet")
+		if s.begin(k) != "ok" {
+			s.t.Skip("no handle left")
+		}
+		h, err := s.l.Handle(ctx, k.id)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.attached(k, &modelHandle{h: h, ctx: h.Context()})
 	}
 	return rapid.SampledFrom(k.handles).Draw(s.t, "handle")
 }
@@ -602,7 +621,7 @@ func ceil(d time.Duration) time.Duration {
 }
 
 var (
-	genDuration = rapid.OneOf(rapid.Just(durabletasks.NoLimit), rapid.Map(rapid.IntRange(1, 30_000_000), func(us int) time.Duration {
+	genDuration = rapid.OneOf(rapid.Just(durabletasks.NoLimit), rapid.Map(rapid.IntRange(1, 100_000_000), func(us int) time.Duration {
 		return time.Duration(us) * time.Microsecond
 	}))
 	genText = rapid.Map(rapid.StringN(0, 8, -1), func(s string) string { return strings.ToValidUTF8(s, "?") })
@@ -612,7 +631,13 @@ var (
 )
 
 func (s *sim) create(t *rapid.T) {
-	if len(s.tasks) == 3 {
+	lively := 0
+	for _, k := range s.tasks {
+		if s.begin(k) == "ok" && !k.cancel {
+			lively++
+		}
+	}
+	if lively >= 3 || len(s.tasks) == 8 {
 		t.Skip("enough tasks")
 	}
 	o := durabletasks.CreateOptions{
@@ -733,6 +758,7 @@ func saying(text string) func(k *modelTask) (string, bool, bool) {
 
 func (s *sim) leaveWorker(t *rapid.T) {
 	k := s.task()
+	s.seldom()
 	w := k.worker
 	if w == nil {
 		t.Skip("no worker")
@@ -863,6 +889,14 @@ func (s *sim) request(t *rapid.T) {
 	k := s.task()
 	h := s.handle(k)
 	keys := genKeys.Draw(t, "keys")
+	if used := slices.DeleteFunc(slices.Clone(k.used), func(key string) bool { return slices.Contains(keys, key) }); len(used) > 0 && rapid.IntRange(0, 5).Draw(t, "used key") == 0 {
+		keys = append(keys, rapid.SampledFrom(used).Draw(t, "again"))
+	} else {
+		keys = slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(k.used, key) })
+		if len(keys) == 0 {
+			keys = []string{fmt.Sprint("key ", len(k.used))}
+		}
+	}
 	s.steadyFault(k)
 	began, pending := s.now(), k.waiter != nil
 	got, _, w := s.wait(k, h, func(ctx context.Context) (map[string]wire.JSON, error) { return h.h.RequestInput(ctx, forms(keys...)) })
@@ -997,6 +1031,7 @@ func (s *sim) respond(t *rapid.T) {
 }
 
 func (s *sim) cancel(t *rapid.T) {
+	s.seldom()
 	k := s.task()
 	began := s.now()
 	s.write(k, errorName(s.l.CancelTask(durabletasks.WithOwner(ctx, k.owner), k.id)), began, func(k *modelTask) (string, bool, bool) {
@@ -1035,6 +1070,7 @@ func (s *sim) intrude(t *rapid.T) {
 }
 
 func (s *sim) finish(t *rapid.T) {
+	s.seldom()
 	k := s.task()
 	h := s.handle(k)
 	began := s.now()
@@ -1059,11 +1095,11 @@ func (s *sim) finish(t *rapid.T) {
 }
 
 func (s *sim) sleep(t *rapid.T) {
-	time.Sleep(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "ms")) * time.Millisecond)
+	time.Sleep(time.Duration(rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 60_000)).Draw(t, "ms")) * time.Millisecond)
 }
 
 func (s *sim) stepClock(t *rapid.T) {
-	s.offset += time.Duration(rapid.IntRange(-20_000, 20_000).Draw(t, "ms")) * time.Millisecond
+	s.offset += time.Duration(rapid.OneOf(rapid.IntRange(-2000, 2000), rapid.IntRange(-60_000, 60_000)).Draw(t, "ms")) * time.Millisecond
 	for _, k := range s.tasks {
 		k.exact = false
 	}
@@ -1083,7 +1119,7 @@ func (s *sim) sweep(t *rapid.T) {
 }
 
 func (s *sim) arm(t *rapid.T) {
-	s.arming(rapid.SampledFrom([]string{"broken", "conflict", "foreign progress", "foreign cancel"}).Draw(t, "fault"), rapid.IntRange(1, 3).Draw(t, "conflicts"))
+	s.arming(rapid.SampledFrom([]string{"broken", "conflict", "foreign progress", "foreign progress", "foreign progress", "foreign cancel"}).Draw(t, "fault"), rapid.IntRange(1, 3).Draw(t, "conflicts"))
 }
 
 func (s *sim) arming(fault string, conflicts int) {

@@ -220,17 +220,22 @@ func newWatchable() *watchable {
 func (s *watchable) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
 	r, err := s.shared.Update(ctx, next, expected)
 	if err == nil {
-		s.hub.mu.Lock()
-		defer s.hub.mu.Unlock()
-		for c := range s.hub.all {
-			select {
-			case c <- next.ID:
-			default:
-				panic("watchable: too many changes for a test")
-			}
-		}
+		s.tell(next.ID)
 	}
 	return r, err
+}
+
+// tell tells all watches of a change.
+func (s *watchable) tell(id string) {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	for c := range s.hub.all {
+		select {
+		case c <- id:
+		default:
+			panic("watchable: too many changes for a test")
+		}
+	}
 }
 
 func (s *watchable) Watch(ctx context.Context, changed func(id string)) error {

@@ -31,6 +31,7 @@ func TestEvents(t *testing.T) {
 		k.update(accepts("x"))
 		k.update(accepts("b"))
 		check(t, (<-w).err)
+		check(t, k.h.Progress(ctx, "", &durabletasks.ProgressOptions{Checkpoint: wire.MustParse(`"secret"`)})) // drops the answers
 		check(t, k.l.CancelTask(ctx, k.id))
 		check(t, k.l.CancelTask(ctx, k.id))
 		k.restart()
@@ -142,6 +143,40 @@ func TestSweepFails(t *testing.T) {
 		}
 		l.Close()
 	})
+}
+
+// Close waits for a sweep that runs, and ends it.
+func TestCloseEndsSweeps(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := &slowSweep{shared: newShared()}
+		l := open(t, store, &durabletasks.Options{SweepInterval: second})
+		time.Sleep(11 * time.Minute)
+		if !store.sweeping {
+			t.Fatal("no sweep")
+		}
+		check(t, l.Close())
+		if store.sweeping || !store.closed {
+			t.Errorf("sweeping %v, closed %v", store.sweeping, store.closed)
+		}
+	})
+}
+
+type slowSweep struct {
+	shared
+	sweeping, closed bool
+}
+
+func (s *slowSweep) Sweep(ctx context.Context, _ time.Time) (int, error) {
+	s.sweeping = true
+	<-ctx.Done()
+	time.Sleep(second)
+	s.sweeping = false
+	return 0, ctx.Err()
+}
+
+func (s *slowSweep) Close() error {
+	s.closed = !s.sweeping
+	return nil
 }
 
 type brokenSweep struct{ shared }

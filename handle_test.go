@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,6 +218,10 @@ func TestKeysAreNeverReused(t *testing.T) {
 		if !errors.As(err, &again) || again.Key != slices.Min(keys) {
 			t.Errorf("all keys again: %.100v", err)
 		}
+		_, err = k.h.RequestInput(ctx, forms("constructor", "a\x00b")) // the second was used first
+		if !errors.As(err, &again) || again.Key != "a\x00b" {
+			t.Errorf("two keys again: %v", err)
+		}
 		_, err = k.h.RequestInput(ctx, forms("y", "x"))
 		if !errors.As(err, &again) || again.Key != "x" {
 			t.Errorf("two keys again: %v", err)
@@ -346,6 +351,61 @@ func TestWritesOfEndedContexts(t *testing.T) {
 	}
 }
 
+// Nobody is asked anything with a context that has ended.
+func TestAskingWithAnEndedContext(t *testing.T) {
+	for want, end := range map[string]func(k *task){
+		"Cancelled": func(k *task) { check(k.t, k.l.CancelTask(ctx, k.id)) },
+		"Terminal":  func(k *task) { check(k.t, handle(k.t, k.l, k.id).Complete(ctx, done)) },
+		"Expired":   func(k *task) { time.Sleep(time.Hour); synctest.Wait() },
+		"Closed":    func(k *task) { k.l.Close() },
+		"Shutdown":  func(k *task) { go k.l.Shutdown(ctx); synctest.Wait() },
+	} {
+		bubble(t, func(t *testing.T) {
+			store := newShared()
+			k := newTask(t, store, unswept)
+			stop := make(chan struct{})
+			defer close(stop)
+			_, err := k.l.Start(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { <-stop; return done, nil })
+			check(t, err)
+			hctx := k.h.Context()
+			end(k)
+			version := int64(-1)
+			if r, err := store.Get(ctx, k.id); err == nil {
+				version = r.Version
+			}
+			_, err = k.h.RequestInput(hctx, forms("a"))
+			_, err2 := k.h.ResumeInput(hctx)
+			if errorName(err) != want || errorName(err2) != want {
+				t.Errorf("got %v and %v, want %s", err, err2, want)
+			}
+			if r, err := store.Get(ctx, k.id); err == nil && r.Version != version {
+				t.Errorf("%s: asked all the same", want)
+			}
+		})
+	}
+}
+
+// A context that ends before anything is asked gives its cause.
+func TestContextEndsWhileAsking(t *testing.T) {
+	mine := errors.New("mine")
+	bubble(t, func(t *testing.T) {
+		store := &flawed{shared: newShared()}
+		k := newTask(t, store, nil)
+		for name, call := range map[string]func(ctx context.Context) error{
+			"RequestInput": func(ctx context.Context) error { _, err := k.h.RequestInput(ctx, forms("a")); return err },
+			"ResumeInput":  func(ctx context.Context) error { _, err := k.h.ResumeInput(ctx); return err },
+		} {
+			own, cancel := context.WithCancelCause(ctx)
+			store.onGet = func(string) error { cancel(mine); return nil }
+			wantError(t, name, call(own), mine)
+			store.onGet = nil
+		}
+		if r := stored(t, store, k.id); r.Version != 0 {
+			t.Errorf("asked all the same")
+		}
+	})
+}
+
 // The end of a worker's context does not take away a write that waits its
 // turn behind it.
 func TestWritesThatWaitTheirTurn(t *testing.T) {
@@ -435,6 +495,7 @@ func TestExtendTTL(t *testing.T) {
 		{h, 0, most, most},
 		{h, -h, 2 * h, 2 * h}, // a clock behind the creation
 		{h, -h, h, h},
+		{h, h/2 + 1, h, h + h/2 + time.Millisecond}, // whole milliseconds
 	} {
 		now := time.Date(2026, 7, 28, 0, 0, 0, 0, time.UTC)
 		clock := func() time.Time { return now }
@@ -528,6 +589,27 @@ func TestWaitersExpire(t *testing.T) {
 		if got, want := log.String(), "created (working), input required (input_required), input received (input_required), expired"; got != want {
 			t.Errorf("events: %s", got)
 		}
+	})
+}
+
+// So does one that takes up a round after a restart.
+func TestResumedWaitersExpire(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), unswept)
+		request(k.h, "a")
+		k.restart()
+		w := k.resume()
+		time.Sleep(time.Hour - time.Nanosecond)
+		synctest.Wait()
+		if len(w) != 0 {
+			t.Fatal("ended early:", <-w)
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if len(w) != 1 {
+			t.Fatal("still waits")
+		}
+		wantError(t, "waiter", (<-w).err, durabletasks.ErrExpired)
 	})
 }
 
@@ -688,14 +770,46 @@ func TestStoreWatchFails(t *testing.T) {
 	})
 }
 
+// A watch that ends at once is not begun again and again without a pause.
+func TestStoreWatchEndsAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := &failingWatch{shared: newShared(), fail: make(chan error)}
+		close(store.fail)
+		open(t, store, nil)
+		time.Sleep(10*second + time.Millisecond)
+		if n := store.watches.Load(); n != 11 {
+			t.Errorf("%d watches in ten seconds", n)
+		}
+	})
+}
+
+// A record that another process has removed ends its waiter here.
+func TestWatchedRecordVanishes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := newWatchable()
+		k := newTask(t, store, unswept)
+		hctx := k.h.Context()
+		synctest.Wait()
+		n, err := store.Sweep(ctx, time.Now().Add(2*time.Hour))
+		if n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		store.tell(k.id)
+		synctest.Wait()
+		wantError(t, "context", context.Cause(hctx), durabletasks.ErrExpired)
+	})
+}
+
 var errPanic = errors.New("panic")
 
 type failingWatch struct {
 	shared
-	fail chan error
+	fail    chan error
+	watches atomic.Int64
 }
 
 func (s *failingWatch) Watch(ctx context.Context, changed func(id string)) error {
+	s.watches.Add(1)
 	select {
 	case err := <-s.fail:
 		if err == errPanic {

@@ -273,9 +273,10 @@ func TestMaxWorkers(t *testing.T) {
 	})
 }
 
-func survive(f func()) {
-	defer func() { _ = recover() }()
+func survive(f func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
 	f()
+	return false
 }
 
 // numbered makes short ids.
@@ -497,8 +498,9 @@ func TestRecoverErrors(t *testing.T) {
 		broken := errors.New("broken")
 		store := &flawed{shared: newShared()}
 		l := open(t, store, nil)
-		create(t, l, nil)
-		create(t, l, nil)
+		for range 5 {
+			create(t, l, nil)
+		}
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
 		n, err := l.Recover(gone, nobody)
@@ -512,9 +514,10 @@ func TestRecoverErrors(t *testing.T) {
 			}
 			return nil
 		}
-		n, err = l.Recover(ctx, func(durabletasks.Record) durabletasks.Worker { return sleeping })
-		if n != 1 || !errors.Is(err, broken) {
-			t.Errorf("store fails after the first: %d, %v", n, err)
+		shown := 0
+		n, err = l.Recover(ctx, func(durabletasks.Record) durabletasks.Worker { shown++; return sleeping })
+		if n != 1 || shown != 2 || !errors.Is(err, broken) {
+			t.Errorf("store fails after the first: %d of %d, %v", n, shown, err)
 		}
 		store.onGet = nil
 		go l.Shutdown(ctx)
@@ -746,6 +749,45 @@ func TestLiveWorkersKeepTheirTasks(t *testing.T) {
 	}
 }
 
+// However short the times to live are, they are not raised all the time.
+func TestExtensionsAreSeldom(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := newShared()
+		l := open(t, store, &durabletasks.Options{TTL: second})
+		c, err := l.Start(ctx, nil, sleeping)
+		check(t, err)
+		time.Sleep(time.Hour)
+		if v := stored(t, store, c.TaskID).Version; v < 60 || v > 130 {
+			t.Errorf("extended %d times in an hour", v)
+		}
+	})
+}
+
+// A store whose clock is behind the engine's is asked every second, not all
+// the time, and one that fails as well.
+func TestExpiryIsLookedAtSeldom(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		behind := func() time.Time { return time.Now().Add(-time.Minute) }
+		gets := 0
+		var fail error
+		store := &flawed{shared: shared{&durabletasks.MemStore{Now: behind}}, onGet: func(string) error { gets++; return fail }}
+		l := open(t, store, unswept)
+		hctx := handle(t, l, create(t, l, &durabletasks.CreateOptions{TTL: second})).Context()
+		time.Sleep(30*second + time.Millisecond)
+		if gets < 20 || gets > 40 || hctx.Err() != nil {
+			t.Errorf("%d looks in half a minute, %v", gets, context.Cause(hctx))
+		}
+		fail, gets = errBroken, 0
+		time.Sleep(25 * second)
+		if gets < 20 || gets > 40 || hctx.Err() != nil {
+			t.Errorf("%d looks in vain, %v", gets, context.Cause(hctx))
+		}
+		fail = nil
+		time.Sleep(10 * second)
+		wantError(t, "cause", context.Cause(hctx), durabletasks.ErrExpired)
+	})
+}
+
 // Case 2: with KeepExpiry a worker ends with its task, whatever it waits for,
 // and its place is free.
 func TestKeepExpiry(t *testing.T) {
@@ -845,8 +887,11 @@ func TestClockPanics(t *testing.T) {
 			key := fmt.Sprint("k", readings)
 			w := request(h, key)
 			left.Store(int64(readings))
-			survive(func() { l.UpdateTask(ctx, id, accepts(key)) })
+			panicked := survive(func() { l.UpdateTask(ctx, id, accepts(key)) })
 			left.Store(-1)
+			if panicked != (readings == 0) {
+				t.Errorf("%d readings: panicked %v", readings, panicked)
+			}
 			synctest.Wait()
 			committed := stored(t, store, id).Status == durabletasks.StatusWorking
 			if committed != (readings > 0) {

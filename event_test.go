@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,31 +152,31 @@ func TestCloseEndsSweeps(t *testing.T) {
 		store := &slowSweep{shared: newShared()}
 		l := open(t, store, &durabletasks.Options{SweepInterval: second})
 		time.Sleep(11 * time.Minute)
-		if !store.sweeping {
+		if !store.sweeping.Load() {
 			t.Fatal("no sweep")
 		}
 		check(t, l.Close())
-		if store.sweeping || !store.closed {
-			t.Errorf("sweeping %v, closed %v", store.sweeping, store.closed)
+		if store.sweeping.Load() || !store.closed.Load() {
+			t.Errorf("sweeping %v, closed %v", store.sweeping.Load(), store.closed.Load())
 		}
 	})
 }
 
 type slowSweep struct {
 	shared
-	sweeping, closed bool
+	sweeping, closed atomic.Bool
 }
 
 func (s *slowSweep) Sweep(ctx context.Context, _ time.Time) (int, error) {
-	s.sweeping = true
+	s.sweeping.Store(true)
 	<-ctx.Done()
 	time.Sleep(second)
-	s.sweeping = false
+	s.sweeping.Store(false)
 	return 0, ctx.Err()
 }
 
 func (s *slowSweep) Close() error {
-	s.closed = !s.sweeping
+	s.closed.Store(!s.sweeping.Load())
 	return nil
 }
 

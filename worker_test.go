@@ -768,21 +768,27 @@ func TestExtensionsAreSeldom(t *testing.T) {
 func TestExpiryIsLookedAtSeldom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		behind := func() time.Time { return time.Now().Add(-time.Minute) }
-		gets := 0
-		var fail error
-		store := &flawed{shared: shared{&durabletasks.MemStore{Now: behind}}, onGet: func(string) error { gets++; return fail }}
+		var gets atomic.Int64
+		var fail atomic.Bool
+		store := &flawed{shared: shared{&durabletasks.MemStore{Now: behind}}, onGet: func(string) error {
+			gets.Add(1)
+			if fail.Load() {
+				return errBroken
+			}
+			return nil
+		}}
 		l := open(t, store, unswept)
 		hctx := handle(t, l, create(t, l, &durabletasks.CreateOptions{TTL: second})).Context()
 		time.Sleep(30*second + time.Millisecond)
-		if gets < 20 || gets > 40 || hctx.Err() != nil {
-			t.Errorf("%d looks in half a minute, %v", gets, context.Cause(hctx))
+		if n := gets.Swap(0); n < 20 || n > 40 || hctx.Err() != nil {
+			t.Errorf("%d looks in half a minute, %v", n, context.Cause(hctx))
 		}
-		fail, gets = errBroken, 0
+		fail.Store(true)
 		time.Sleep(25 * second)
-		if gets < 20 || gets > 40 || hctx.Err() != nil {
-			t.Errorf("%d looks in vain, %v", gets, context.Cause(hctx))
+		if n := gets.Load(); n < 20 || n > 40 || hctx.Err() != nil {
+			t.Errorf("%d looks in vain, %v", n, context.Cause(hctx))
 		}
-		fail = nil
+		fail.Store(false)
 		time.Sleep(10 * second)
 		wantError(t, "cause", context.Cause(hctx), durabletasks.ErrExpired)
 	})

@@ -26,7 +26,9 @@ func BenchmarkCreate(b *testing.B) {
 		}
 		b.ResetTimer()
 		for _, r.ID = range ids {
-			check(b, store.Create(ctx, r))
+			if err := store.Create(ctx, r); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 	b.Run("engine", func(b *testing.B) {
@@ -35,16 +37,18 @@ func BenchmarkCreate(b *testing.B) {
 		l := open(b, &durabletasks.MemStore{}, &durabletasks.Options{NewID: func() string { return fmt.Sprint("task-", n) }})
 		opts := &durabletasks.CreateOptions{TTL: durabletasks.NoLimit}
 		for n = range b.N {
-			_, err := l.CreateTask(ctx, opts)
-			check(b, err)
+			if _, err := l.CreateTask(ctx, opts); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 	b.Run("engine/uuid", func(b *testing.B) {
 		b.ReportAllocs()
 		l := open(b, &durabletasks.MemStore{}, nil)
 		for b.Loop() {
-			_, err := l.CreateTask(ctx, nil)
-			check(b, err)
+			if _, err := l.CreateTask(ctx, nil); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 }
@@ -71,7 +75,9 @@ func BenchmarkUpdate(b *testing.B) {
 		l := open(b, newShared(), nil)
 		h := handle(b, l, create(b, l, nil))
 		for b.Loop() {
-			check(b, h.Progress(ctx, "m", nil))
+			if err := h.Progress(ctx, "m", nil); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 	b.Run("engine/worker", func(b *testing.B) { // a context to end, an expiry to watch
@@ -80,7 +86,9 @@ func BenchmarkUpdate(b *testing.B) {
 		h := handle(b, l, create(b, l, nil))
 		h.Context()
 		for b.Loop() {
-			check(b, h.Progress(ctx, "m", nil))
+			if err := h.Progress(ctx, "m", nil); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 	b.Run("engine/events", func(b *testing.B) {
@@ -88,7 +96,9 @@ func BenchmarkUpdate(b *testing.B) {
 		l := open(b, newShared(), &durabletasks.Options{OnEvent: func(durabletasks.Event) {}})
 		h := handle(b, l, create(b, l, nil))
 		for b.Loop() {
-			check(b, h.Progress(ctx, "m", nil))
+			if err := h.Progress(ctx, "m", nil); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 }
@@ -97,7 +107,6 @@ func BenchmarkUpdate(b *testing.B) {
 func BenchmarkRound(b *testing.B) {
 	b.ReportAllocs()
 	l := open(b, newShared(), nil)
-	i := 0
 	for b.Loop() {
 		h := handle(b, l, create(b, l, nil))
 		asked := make(chan error)
@@ -105,15 +114,15 @@ func BenchmarkRound(b *testing.B) {
 			_, err := h.RequestInput(ctx, forms("a"))
 			asked <- err
 		}()
-		for {
-			ignored, err := l.UpdateTask(ctx, h.ID(), accepts("a"))
+		for v, err := range l.Watch(ctx, h.ID()) {
 			check(b, err)
-			if len(ignored) == 0 {
+			if v.Status == "input_required" {
 				break
 			}
 		}
+		_, err := l.UpdateTask(ctx, h.ID(), accepts("a"))
+		check(b, err)
 		check(b, <-asked)
-		i++
 	}
 }
 

@@ -229,6 +229,13 @@ func (t *localTask) missed() bool {
 	return first && len(t.contexts)+len(t.listeners) > 0
 }
 
+// held reports whether anybody holds on to the task beyond a single write.
+func (t *localTask) held() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.contexts)+len(t.listeners) > 0
+}
+
 // arm sets the timer that looks at the expiry of a task that somebody holds
 // on to; a task without a limit needs none.
 func (t *localTask) arm(after time.Duration, limited bool, fire func()) {

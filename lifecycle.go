@@ -613,6 +613,9 @@ func (l *TaskLifecycle) lost(t *localTask, err error) {
 // in this process works on or waits for. It fires early for a task whose
 // worker is alive, to raise its time to live.
 func (l *TaskLifecycle) watchExpiry(t *localTask, r *Record) {
+	if !t.held() {
+		return
+	}
 	after, limited := lookLater, true
 	l.guard("Options.Now", func() { after, limited = l.untilLook(t, r) })
 	l.lookAgain(t, after, limited)

@@ -888,7 +888,7 @@ func TestClockPanics(t *testing.T) {
 		l := open(t, store, &durabletasks.Options{Now: clock, MaxWorkers: 1, KeepExpiry: true})
 		id := create(t, l, nil)
 		h := handle(t, l, id)
-		hctx := h.Context()
+		h.Context()
 		for readings := range 3 {
 			key := fmt.Sprint("k", readings)
 			w := request(h, key)
@@ -930,15 +930,30 @@ func TestClockPanics(t *testing.T) {
 		}
 		_, err := l.Start(ctx, nil, sleeping)
 		check(t, err)
+	})
+}
 
-		// The watch over the expiry goes on.
-		left.Store(0)
-		time.Sleep(time.Hour - second)
-		left.Store(-1)
-		if hctx.Err() != nil {
-			t.Errorf("ended: %v", context.Cause(hctx))
+// The watch over an expiry outlives a clock that panics at the wrong moment.
+func TestClockPanicsAtTheExpiry(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var broken atomic.Bool
+		clock := func() time.Time {
+			if broken.Load() {
+				panic("clock")
+			}
+			return time.Now()
 		}
+		behind := func() time.Time { return time.Now().Add(-5 * second) } // so that there is something to look at
+		l := open(t, shared{&durabletasks.MemStore{Now: behind}}, &durabletasks.Options{Now: clock, SweepInterval: durabletasks.NoLimit})
+		hctx := handle(t, l, create(t, l, &durabletasks.CreateOptions{TTL: time.Minute})).Context()
+		time.Sleep(59 * second)
+		broken.Store(true)
 		time.Sleep(3 * second)
+		broken.Store(false)
+		if hctx.Err() != nil {
+			t.Fatalf("ended early: %v", context.Cause(hctx))
+		}
+		time.Sleep(5 * second)
 		wantError(t, "cause", context.Cause(hctx), durabletasks.ErrExpired)
 	})
 }

@@ -1,5 +1,7 @@
 package durabletasks
 
+import "time"
+
 // Held tells what the process-local half of an engine holds: entries for
 // tasks, the contexts, listeners and timers in them, and places of workers.
 type Held struct {
@@ -30,3 +32,6 @@ func (l *TaskLifecycle) Held() Held {
 	}
 	return h
 }
+
+// SetWall sets the wall clock of an engine apart from its steady one.
+func (l *TaskLifecycle) SetWall(wall func() time.Time) { l.wall = wall }

@@ -96,6 +96,7 @@ type TaskLifecycle struct {
 	opts  Options
 	log   *slog.Logger
 
+	wall    func() time.Time
 	clock   steady.Clock
 	local   coordinator
 	workers workers
@@ -140,6 +141,9 @@ func New(store TaskStore, opts *Options) (*TaskLifecycle, error) {
 	if o.MaxWorkers < 0 {
 		return nil, fmt.Errorf("%w: Options.MaxWorkers is negative", ErrInvalid)
 	}
+	if l.wall = o.Now; l.wall == nil {
+		l.wall = time.Now
+	}
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
@@ -177,11 +181,7 @@ func duration(name string, d, dflt time.Duration) (time.Duration, error) {
 
 // now returns the time for timestamps, as records keep it.
 func (l *TaskLifecycle) now() time.Time {
-	now := time.Now
-	if l.opts.Now != nil {
-		now = l.opts.Now
-	}
-	return now().UTC().Truncate(time.Millisecond)
+	return l.wall().UTC().Truncate(time.Millisecond)
 }
 
 // steadyNow returns the time for expiry.
@@ -631,7 +631,7 @@ func (l *TaskLifecycle) untilLook(t *localTask, r *Record) (time.Duration, bool)
 	at, limited := r.ExpiresAt()
 	left := at.Sub(l.steadyNow())
 	if !l.opts.KeepExpiry && t.isRunning() {
-		left -= keepAhead
+		left = min(left-keepAhead, steady.Patience/2)
 	}
 	return left, limited && !r.Status.Terminal()
 }
@@ -659,6 +659,9 @@ func (l *TaskLifecycle) checkExpiry(id string) {
 		err := l.mutate(l.life, id, func(r *Record) (change, error) {
 			if at, limited := r.ExpiresAt(); limited && !r.Status.Terminal() {
 				now := l.steadyNow()
+				if wall := l.now(); wall.After(now) {
+					now = wall // ahead, perhaps since the machine has slept, and soon believed
+				}
 				if at.Sub(now) <= keepAhead && extend(r, now, max(keepFor, l.opts.TTL)) {
 					return stamped, nil
 				}

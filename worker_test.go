@@ -749,6 +749,32 @@ func TestLiveWorkersKeepTheirTasks(t *testing.T) {
 	}
 }
 
+// A machine that sleeps for longer than its tasks were to live wakes up with
+// a wall clock that is far ahead. Within ten minutes, when that is believed,
+// the tasks of live workers live on by it, and others are left alone.
+func TestSleepingMachine(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := newShared()
+		l := open(t, store, nil)
+		var asleep atomic.Int64
+		l.SetWall(func() time.Time { return time.Now().Add(time.Duration(asleep.Load())) })
+		c, err := l.Start(ctx, nil, sleeping)
+		check(t, err)
+		id := create(t, l, nil)
+		hctx := handle(t, l, id).Context()
+		time.Sleep(time.Minute)
+		asleep.Store(int64(8 * time.Hour))
+		time.Sleep(9 * time.Minute)
+		r := stored(t, store, c.TaskID)
+		if end, _ := r.ExpiresAt(); end.Sub(time.Now().Add(8*time.Hour)) < 30*time.Minute {
+			t.Errorf("expires at %v", end)
+		}
+		if r := stored(t, store, id); r.Version != 0 || hctx.Err() != nil {
+			t.Errorf("a task without a worker of the engine's: %+v, %v", r, context.Cause(hctx))
+		}
+	})
+}
+
 // However short the times to live are, they are not raised all the time.
 func TestExtensionsAreSeldom(t *testing.T) {
 	bubble(t, func(t *testing.T) {

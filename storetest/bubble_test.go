@@ -49,7 +49,9 @@ func TestBubble(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := storetest.Subject{
-				New: func(testing.TB) durabletasks.TaskStore { return plant(time.Now, tt.plant, nil) },
+				New: func(testing.TB) durabletasks.TaskStore {
+					return plant(time.Now, tt.plant, newDisk(make(map[string]record)))
+				},
 			}
 			got := storetest.OutcomesInBubble(t, s, func(name string) bool { return name == check })[check].Failure
 			if len(tt.want) == 0 && got != "" {

@@ -1,7 +1,7 @@
 package storetest
 
 // clauses holds the sentences of the contract as [durabletasks.TaskStore] and
-// [durabletasks.Scanner] state them; a failure is printed below its sentence.
+// [durabletasks.Scanner] and [durabletasks.Watcher] state them; a failure is printed below its sentence.
 var clauses = map[string]string{
 	"S01":   "when Create or Update returns without an error, the record is as durable as the store makes it, and visible to every later call.",
 	"S02":   "Create never overwrites: an id that is taken is ErrExists, and the stored record is unchanged. An expired record that is still stored may count as taken.",
@@ -19,8 +19,12 @@ var clauses = map[string]string{
 	"S14":   "every method is safe for concurrent use.",
 	"S15":   "ids, keys and texts are arbitrary strings: empty, with NUL, not ASCII, long, or named like something special.",
 	scanner: "Scan calls visit once for each record whose status is not terminal and which is not expired, in no particular order, until visit returns false. It holds no lock while it calls visit, which may call the store; a record that changes meanwhile is shown before or after the change.",
+	watcher: "Watch calls changed with the id of each record that another instance of the store has created, updated or removed, soon after; the store documents how soon. It may also call it for this instance's own commits and for records that have not changed. It holds no lock while it calls changed, which may call the store. Watch returns ctx's error when ctx ends, or why it cannot go on watching.",
 }
 
-// scanner stands where a clause's number does, for the checks of the optional
-// interface.
-const scanner = "Scanner"
+// These stand where a clause's number does, for the checks of the optional
+// interfaces.
+const (
+	scanner = "Scanner"
+	watcher = "Watcher"
+)

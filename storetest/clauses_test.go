@@ -56,7 +56,7 @@ func TestClauses(t *testing.T) {
 }
 
 // contract returns the sentences of the numbered clauses in TaskStore's
-// comment, and that of Scan, without their links.
+// comment, and those of Scan and Watch, without their links.
 func contract(t *testing.T) map[string]string {
 	file, err := parser.ParseFile(token.NewFileSet(), "../store.go", nil, parser.ParseComments)
 	if err != nil {
@@ -83,6 +83,9 @@ func contract(t *testing.T) map[string]string {
 		case *ast.Field:
 			if len(n.Names) == 1 && n.Names[0].Name == "Scan" {
 				sentences["Scanner"] = plain(n.Doc.Text())
+			}
+			if len(n.Names) == 1 && n.Names[0].Name == "Watch" {
+				sentences["Watcher"] = plain(n.Doc.Text())
 			}
 		}
 		return true

@@ -185,26 +185,33 @@ func expiredIsRefusedOrFree(t *trial) {
 }
 
 func oneCreatorWins(t *trial) {
-	const creators = 8
 	for round := range t.rounds(20) {
-		id := fmt.Sprint("round ", round)
-		var errs [creators]error
-		t.parallel(creators, func(i int) {
-			errs[i] = t.store.Create(context.Background(), t.full(id, i))
-		})
-		winner := -1
-		for i, err := range errs {
-			if err != nil {
-				t.wants(err, durabletasks.ErrExists, "Create of task %s, beside others", clip(id))
-			} else if winner >= 0 {
-				t.fatalf("two concurrent Creates of task %s succeeded", clip(id))
-			} else {
-				winner = i
-			}
+		t.oneCreates(fmt.Sprint("round ", round), []*trial{t})
+	}
+}
+
+// oneCreates lets several callers, spread over the instances, create a task at
+// the same time.
+func (t *trial) oneCreates(id string, instances []*trial) {
+	const creators = 8
+	var errs [creators]error
+	t.parallel(creators, func(i int) {
+		errs[i] = instances[i%len(instances)].store.Create(context.Background(), t.full(id, i))
+	})
+	winner := -1
+	for i, err := range errs {
+		if err != nil {
+			t.wants(err, durabletasks.ErrExists, "Create of task %s, beside others", clip(id))
+		} else if winner >= 0 {
+			t.fatalf("two concurrent Creates of task %s succeeded", clip(id))
+		} else {
+			winner = i
 		}
-		if winner < 0 {
-			t.fatalf("none of %d concurrent Creates of task %s succeeded", creators, clip(id))
-		}
+	}
+	if winner < 0 {
+		t.fatalf("none of %d concurrent Creates of task %s succeeded", creators, clip(id))
+	}
+	for _, t := range instances {
 		t.stored(t.full(id, winner), "after concurrent Creates")
 	}
 }

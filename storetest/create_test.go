@@ -173,7 +173,7 @@ var createDefects = []defect{
 		plant: func(p *planted) {
 			p.admit = func(r record) error {
 				err := p.doAdmit(r)
-				p.records[r.ID] = p.in(r)
+				p.put(r)
 				return err
 			}
 		},
@@ -227,7 +227,7 @@ var createDefects = []defect{
 					return err
 				}
 				r.Version = 0
-				p.records[r.ID] = p.in(r)
+				p.put(r)
 				return nil
 			}
 		},

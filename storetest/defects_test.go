@@ -14,11 +14,12 @@ import (
 
 // defect is one way to get a store wrong.
 type defect struct {
-	name  string
-	plant func(*planted)
-	hangs bool     // a check fails by its watchdog
-	fails []string // the checks that must fail
-	also  []string // patterns of checks that cannot but fail too, or may
+	name   string
+	plant  func(*planted)
+	shared bool     // it is one of stores with several instances, and shows only there
+	hangs  bool     // a check fails by its watchdog
+	fails  []string // the checks that must fail
+	also   []string // patterns of checks that cannot but fail too, or may
 }
 
 // TestDefects is the proof of the suite: each defect makes the checks fail
@@ -44,6 +45,9 @@ func TestDefects(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			s := subject(d.plant)
+			if !d.shared {
+				s.Share = nil
+			}
 			if d.hangs {
 				s.Timeout = time.Second
 			}
@@ -86,7 +90,7 @@ func everyCheck(string) bool { return true }
 func failing(t *testing.T, s storetest.Subject, accept func(string) bool) []string {
 	var failed []string
 	for name, outcome := range storetest.Outcomes(t, s, accept) {
-		if outcome.Skip != "" {
+		if outcome.Skip != "" && s.Share != nil {
 			t.Errorf("%s is skipped: %s", name, outcome.Skip)
 		}
 		if outcome.Failure != "" {
@@ -132,12 +136,12 @@ func betweenLookAndWrite() { time.Sleep(time.Millisecond) }
 
 var (
 	// A store that gets these wrong cannot pass what only uses them.
-	everything  = []string{"S*/*", "Scanner/*"}
+	everything  = []string{"S*/*", "Scanner/*", "Watcher/*"}
 	everyReopen = []string{"S11/*", "S09/expiry-holds-across-a-reopen", "Scanner/shows-the-unfinished-after-a-reopen"}
 	everyRace   = []string{"S06/one-of-many-updates-wins", "S06/no-update-is-lost", "S08/readers-see-whole-updates", "S14/*", "Scanner/sees-whole-updates"}
 )
 
 var defects = slices.Concat(
 	createDefects, getDefects, updateDefects, aliasDefects, wholenessDefects, expiryDefects, sweepDefects,
-	reopenDefects, closeDefects, contextDefects, concurrencyDefects, stringDefects, scanDefects,
+	reopenDefects, closeDefects, contextDefects, concurrencyDefects, stringDefects, shareDefects, scanDefects, watchDefects,
 )

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,10 +36,8 @@ func (t *trial) model() {
 			newHistory(rt, t).run()
 		})
 	})
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.failures) > 0 {
-		t.tb.Errorf("%s", strings.Join(t.failures, "\n"))
+	if failures := t.failed.String(); failures != "" {
+		t.tb.Errorf("%s", failures)
 	}
 }
 
@@ -57,11 +54,7 @@ type history struct {
 func newHistory(rt *rapid.T, all *trial) *history {
 	t := newTrial(all.tb, all.subject, all.short)
 	t.calls = all.calls
-	t.stop = func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		rt.Fatal("\n" + strings.Join(t.failures, "\n"))
-	}
+	t.stop = func() { rt.Fatalf("\n%s", t.failed) }
 	return &history{
 		t:       t,
 		rt:      rt,

@@ -2,7 +2,6 @@ package storetest_test
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -16,13 +15,26 @@ type (
 	record = durabletasks.Record
 )
 
+// disk is what instances of a store share and what outlives them.
+type disk struct {
+	mu      sync.Mutex
+	records map[string]record
+	history []change
+	changed chan struct{} // closed, and replaced, when something changes
+}
+
+// change is a commit, or the close of an instance.
+type change struct {
+	by *planted
+	id string
+}
+
 // planted is a correct store, durable as long as the process lives, that is
 // made to be broken: a defect replaces one or some of its functions.
 type planted struct {
-	mu      sync.Mutex
-	now     func() time.Time
-	records map[string]record
-	closed  bool
+	*disk
+	now    func() time.Time
+	closed bool
 
 	in, out func(record) record              // between a caller's memory and the store's
 	expired func(record, time.Time) bool     // whether a record is expired, for every method
@@ -37,38 +49,44 @@ type planted struct {
 	sweep  func(ctx, time.Time) (int, error)
 	close  func() error
 	scan   func(ctx, func(record) bool) error
+	watch  func(ctx, func(string)) error
 }
 
 var (
 	_ durabletasks.TaskStore = (*planted)(nil)
 	_ durabletasks.Scanner   = (*planted)(nil)
+	_ durabletasks.Watcher   = (*planted)(nil)
 )
 
-// plant returns a store with a defect, and these records from before.
-func plant(now func() time.Time, defect func(*planted), records map[string]record) *planted {
+// plant returns a store with a defect on a disk.
+func plant(now func() time.Time, defect func(*planted), d *disk) *planted {
 	p := &planted{
+		disk:    d,
 		now:     now,
-		records: maps.Clone(records),
 		in:      record.Clone,
 		out:     record.Clone,
 		expired: func(r record, now time.Time) bool { return r.Expired(now) },
+		raise:   func(_ record, v int64) int64 { return v + 1 },
 		saved:   func(r record) (record, bool) { return r, true },
 	}
-	if p.records == nil {
-		p.records = make(map[string]record)
-	}
 	p.admit, p.accept = p.doAdmit, p.doAccept
-	p.raise = func(_ record, v int64) int64 { return v + 1 }
-	p.create, p.get, p.update, p.sweep, p.close, p.scan = p.doCreate, p.doGet, p.doUpdate, p.doSweep, p.doClose, p.doScan
+	p.create, p.get, p.update, p.sweep, p.close = p.doCreate, p.doGet, p.doUpdate, p.doSweep, p.doClose
+	p.scan, p.watch = p.doScan, p.doWatch
 	defect(p)
 	return p
+}
+
+func newDisk(records map[string]record) *disk {
+	return &disk{records: records, changed: make(chan struct{})}
 }
 
 // subject returns the store with a defect as the suite wants it.
 func subject(defect func(*planted)) storetest.Subject {
 	var clock storetest.Clock
 	return storetest.Subject{
-		New: func(testing.TB) durabletasks.TaskStore { return plant(clock.Now, defect, nil) },
+		New: func(testing.TB) durabletasks.TaskStore {
+			return plant(clock.Now, defect, newDisk(make(map[string]record)))
+		},
 		Reopen: func(_ testing.TB, old durabletasks.TaskStore) durabletasks.TaskStore {
 			p := old.(*planted)
 			p.mu.Lock()
@@ -79,7 +97,10 @@ func subject(defect func(*planted)) storetest.Subject {
 					records[id] = r
 				}
 			}
-			return plant(clock.Now, defect, records)
+			return plant(clock.Now, defect, newDisk(records))
+		},
+		Share: func(_ testing.TB, with durabletasks.TaskStore) durabletasks.TaskStore {
+			return plant(clock.Now, defect, with.(*planted).disk)
 		},
 		Now:     clock.Now,
 		Advance: clock.Advance,
@@ -92,6 +113,7 @@ func (p *planted) Update(c ctx, next record, v int64) (record, error) { return p
 func (p *planted) Sweep(c ctx, now time.Time) (int, error)            { return p.sweep(c, now) }
 func (p *planted) Close() error                                       { return p.close() }
 func (p *planted) Scan(c ctx, visit func(record) bool) error          { return p.scan(c, visit) }
+func (p *planted) Watch(c ctx, changed func(string)) error            { return p.watch(c, changed) }
 
 // usable reports why a call cannot go on. The caller holds mu.
 func (p *planted) usable(c ctx) error {
@@ -120,8 +142,27 @@ func (p *planted) doCreate(c ctx, r record) error {
 		return err
 	}
 	r.Version = 0
-	p.records[r.ID] = p.in(r)
+	p.put(r)
 	return nil
+}
+
+// put stores a record. The caller holds mu.
+func (p *planted) put(r record) {
+	p.records[r.ID] = p.in(r)
+	p.note(r.ID)
+}
+
+// remove removes a record. The caller holds mu.
+func (p *planted) remove(id string) {
+	delete(p.records, id)
+	p.note(id)
+}
+
+// note tells those who watch. The caller holds mu.
+func (p *planted) note(id string) {
+	p.history = append(p.history, change{p, id})
+	close(p.changed)
+	p.changed = make(chan struct{})
 }
 
 func (p *planted) doAdmit(r record) error {
@@ -151,7 +192,7 @@ func (p *planted) doUpdate(c ctx, next record, expected int64) (record, error) {
 		return record{}, err
 	}
 	next.Version = p.raise(next, expected)
-	p.records[next.ID] = p.in(next)
+	p.put(next)
 	return p.out(p.records[next.ID]), nil
 }
 
@@ -172,7 +213,7 @@ func (p *planted) doSweep(c ctx, now time.Time) (int, error) {
 	n := 0
 	for id, r := range p.records {
 		if p.expired(r, now) {
-			delete(p.records, id)
+			p.remove(id)
 			n++
 		}
 	}
@@ -183,6 +224,7 @@ func (p *planted) doClose() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
+	p.note("")
 	return nil
 }
 
@@ -205,4 +247,30 @@ func (p *planted) doScan(c ctx, visit func(record) bool) error {
 		}
 	}
 	return nil
+}
+
+func (p *planted) doWatch(c ctx, changed func(string)) error {
+	p.mu.Lock()
+	seen := len(p.history)
+	p.mu.Unlock()
+	for {
+		p.mu.Lock()
+		err, more, wake := p.usable(c), p.history[seen:], p.changed
+		p.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		seen += len(more)
+		for _, change := range more {
+			if change.by != p && change.id != "" {
+				changed(change.id)
+			}
+		}
+		if len(more) == 0 {
+			select {
+			case <-wake:
+			case <-c.Done():
+			}
+		}
+	}
 }

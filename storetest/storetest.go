@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,11 @@ type Subject struct {
 	// Reopen returns a store on the data of old, which the suite has closed.
 	// Nil means that the store's records end with it.
 	Reopen func(tb testing.TB, old durabletasks.TaskStore) durabletasks.TaskStore
+
+	// Share returns a store on the data of with, which stays open: two
+	// instances, as two processes have them. Nil means that the data has one
+	// owner at a time.
+	Share func(tb testing.TB, with durabletasks.TaskStore) durabletasks.TaskStore
 
 	// Now returns the time by which the store takes records for expired; nil
 	// means [time.Now].
@@ -60,7 +66,7 @@ type check struct {
 func (c check) name() string { return c.clause + "/" + c.title }
 
 // checks has every check, in the order of the clauses.
-var checks = slices.Concat(
+var checks = slices.SortedStableFunc(slices.Values(slices.Concat(
 	createChecks,
 	getChecks,
 	updateChecks,
@@ -73,16 +79,20 @@ var checks = slices.Concat(
 	contextChecks,
 	concurrencyChecks,
 	stringChecks,
+	shareChecks,
 	scanChecks,
-)
+	watchChecks,
+)), func(a, b check) int { return strings.Compare(a.clause, b.clause) })
 
 // seam is a set of what a check needs beside New.
 type seam int
 
 const (
 	needsReopen seam = 1 << iota
+	needsShare
 	needsAdvance
 	needsScanner
+	needsWatcher
 )
 
 // missing returns why a check that has needs cannot run, or "".
@@ -90,6 +100,8 @@ func (s *Subject) missing(needs seam) string {
 	switch {
 	case needs&needsReopen != 0 && s.Reopen == nil:
 		return "skipped, because Subject.Reopen is nil: the store's records end with it"
+	case needs&needsShare != 0 && s.Share == nil:
+		return "skipped, because Subject.Share is nil: the store's data has one owner at a time"
 	case needs&needsAdvance != 0 && s.Advance == nil:
 		return "skipped, because Subject.Advance is nil: the store's time cannot be moved"
 	}

@@ -113,7 +113,7 @@ var sweepDefects = []defect{
 				if err == nil {
 					for id, r := range p.records {
 						if r.Status.Terminal() {
-							delete(p.records, id)
+							p.remove(id)
 						}
 					}
 				}
@@ -132,7 +132,7 @@ var sweepDefects = []defect{
 				for id, r := range p.records {
 					if r.Status == durabletasks.StatusInputRequired && p.usable(c) == nil {
 						kept = append(kept, r)
-						delete(p.records, id)
+						p.remove(id)
 					}
 				}
 				p.mu.Unlock()
@@ -170,7 +170,7 @@ var sweepDefects = []defect{
 				n := 0
 				for id, r := range p.records {
 					if r.TTL = first[id]; r.Expired(now) {
-						delete(p.records, id)
+						p.remove(id)
 						n++
 					}
 				}
@@ -230,7 +230,7 @@ var sweepDefects = []defect{
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				for _, id := range expired {
-					delete(p.records, id)
+					p.remove(id)
 				}
 				return len(expired), nil
 			}

@@ -21,18 +21,36 @@ type trial struct {
 	short   bool
 	began   time.Time // the store's time at the start, in whole milliseconds
 	store   *watched
+	shares  []*watched // its other instances
 	calls   *calls
-	timeout *time.Timer
+	failed  *failures
 	stop    func() // ends the calling goroutine after a failure
-
-	mu       sync.Mutex
-	skip     string
-	failures []string
+	timeout *time.Timer
+	skip    string
 }
 
-// maxFailures bounds what one check prints: checks that repeat something
-// would repeat the failure as well.
-const maxFailures = 5
+// failures are what has failed, for a check's goroutines to add to.
+type failures struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+// add adds a failure, unless there are some already: checks that repeat
+// something would repeat the failure as well.
+func (f *failures) add(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.texts) < 5 {
+		f.texts = append(f.texts, "\t"+strings.ReplaceAll(text, "\n", "\n\t"))
+	}
+}
+
+// String returns the failures, or "".
+func (f *failures) String() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.texts, "\n")
+}
 
 // newTrial returns a trial of the subject for the test tb; short as rounds has
 // it.
@@ -43,7 +61,7 @@ func newTrial(tb testing.TB, s Subject, short bool) *trial {
 	if s.Timeout == 0 {
 		s.Timeout = time.Minute
 	}
-	return &trial{tb: tb, subject: s, short: short, calls: new(calls), stop: runtime.Goexit}
+	return &trial{tb: tb, subject: s, short: short, calls: new(calls), failed: new(failures), stop: runtime.Goexit}
 }
 
 // run runs the check and reports to the test tb.
@@ -63,10 +81,8 @@ func (t *trial) attempt(c check, perform func()) {
 		return
 	}
 	t.await(perform)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.failures) > 0 {
-		tb.Errorf("%s: %s\n%s", c.clause, clauses[c.clause], strings.Join(t.failures, "\n"))
+	if failures := t.failed.String(); failures != "" {
+		tb.Errorf("%s: %s\n%s", c.clause, clauses[c.clause], failures)
 	} else if t.skip != "" {
 		tb.Skip(t.skip)
 	}
@@ -111,6 +127,10 @@ func (t *trial) perform(c check) {
 		t.skip = "skipped, because the store does not implement durabletasks.Scanner"
 		return
 	}
+	if c.needs&needsWatcher != 0 && t.store.watcher == nil {
+		t.skip = "skipped, because the store does not implement durabletasks.Watcher"
+		return
+	}
 	c.f(t)
 }
 
@@ -122,17 +142,26 @@ func (t *trial) open(name string, f func(testing.TB) durabletasks.TaskStore) *wa
 	if store == nil {
 		t.fatalf("Subject.%s returned nil", name)
 	}
-	return watch(t, store)
+	return newWatched(t, store)
 }
 
-// close closes the store unless the check has done so.
+// close closes the stores that the check has not closed.
 func (t *trial) close() {
-	if t.store.closeCalled.Load() {
-		return
+	for _, store := range append(t.shares, t.store) {
+		if store.closeCalled.Load() {
+			continue
+		}
+		if err := store.Close(); err != nil {
+			t.errorf("Close, when the check had ended: %v", err)
+		}
 	}
-	if err := t.store.Close(); err != nil {
-		t.errorf("Close, when the check had ended: %v", err)
-	}
+}
+
+// share returns another instance of the store.
+func (t *trial) share() *watched {
+	store := t.open("Share", func(tb testing.TB) durabletasks.TaskStore { return t.subject.Share(tb, t.store.TaskStore) })
+	t.shares = append(t.shares, store)
+	return store
 }
 
 // reopen closes the store and continues with one on the same data.
@@ -171,11 +200,7 @@ func (t *trial) rounds(n int) int {
 
 // errorf records a failure.
 func (t *trial) errorf(format string, args ...any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.failures) < maxFailures {
-		t.failures = append(t.failures, "\t"+strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "\n\t"))
-	}
+	t.failed.add(fmt.Sprintf(format, args...))
 }
 
 // fatalf records a failure and ends the calling goroutine.
@@ -197,10 +222,7 @@ func (t *trial) parallel(n int, f func(i int)) {
 	}
 	close(start)
 	group.Wait()
-	t.mu.Lock()
-	failed := len(t.failures) > 0
-	t.mu.Unlock()
-	if failed {
+	if t.failed.String() != "" {
 		t.stop()
 	}
 }

@@ -82,7 +82,7 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 		},
 		"a store that is not empty": {
 			subject: storetest.Subject{New: func(testing.TB) durabletasks.TaskStore {
-				p := plant(time.Now, func(*planted) {}, nil)
+				p := plant(time.Now, func(*planted) {}, newDisk(make(map[string]record)))
 				p.admit = func(record) error { return durabletasks.ErrExists }
 				return p
 			}},
@@ -98,7 +98,9 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 		},
 		"a clock that runs": {
 			subject: storetest.Subject{
-				New:     func(testing.TB) durabletasks.TaskStore { return plant(time.Now, func(*planted) {}, nil) },
+				New: func(testing.TB) durabletasks.TaskStore {
+					return plant(time.Now, func(*planted) {}, newDisk(make(map[string]record)))
+				},
 				Advance: func(time.Duration) {},
 			},
 			check: "S09/expiry-includes-its-moment",
@@ -121,7 +123,7 @@ type onlyStore struct{ durabletasks.TaskStore }
 
 func TestMissingSeamsSkip(t *testing.T) {
 	s := storetest.Subject{New: func(testing.TB) durabletasks.TaskStore { return onlyStore{new(durabletasks.MemStore)} }}
-	seams := map[string]int{"Subject.Reopen is nil": 0, "Subject.Advance is nil": 0, "does not implement durabletasks.Scanner": 0}
+	seams := map[string]int{"Subject.Reopen is nil": 0, "Subject.Share is nil": 0, "Subject.Advance is nil": 0, "does not implement durabletasks.Scanner": 0, "does not implement durabletasks.Watcher": 0}
 	for name, outcome := range storetest.Outcomes(t, s, everyCheck) {
 		if outcome.Failure != "" {
 			t.Errorf("%s fails on a bare MemStore: %s", name, outcome.Failure)

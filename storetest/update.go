@@ -180,33 +180,39 @@ func timesDecideNothing(t *trial) {
 	}
 }
 
-// oneUpdateWins lets writers race for every outcome that a task can have. The
-// winner's record must be stored whole.
 func oneUpdateWins(t *trial) {
-	const writers = 8
 	t.create(t.record("task"))
 	for version := range int64(t.rounds(30)) {
-		var results [writers]durabletasks.Record
-		var errs [writers]error
-		t.parallel(writers, func(i int) {
-			results[i], errs[i] = t.store.Update(context.Background(), t.full("task", i), version)
-		})
-		winner := -1
-		for i, err := range errs {
-			if err != nil {
-				t.conflicts(err, "Update from version %d, beside others", version)
-			} else if winner >= 0 {
-				t.fatalf("two concurrent Updates from version %d succeeded", version)
-			} else {
-				winner = i
-			}
+		t.oneUpdates("task", version, []*trial{t})
+	}
+}
+
+// oneUpdates lets several callers, spread over the instances, race for every
+// status that a task can have. The winner's record must be stored whole.
+func (t *trial) oneUpdates(id string, version int64, instances []*trial) {
+	const writers = 8
+	var results [writers]durabletasks.Record
+	var errs [writers]error
+	t.parallel(writers, func(i int) {
+		results[i], errs[i] = instances[i%len(instances)].store.Update(context.Background(), t.full(id, i), version)
+	})
+	winner := -1
+	for i, err := range errs {
+		if err != nil {
+			t.conflicts(err, "Update from version %d, beside others", version)
+		} else if winner >= 0 {
+			t.fatalf("two concurrent Updates from version %d succeeded", version)
+		} else {
+			winner = i
 		}
-		if winner < 0 {
-			t.fatalf("none of %d concurrent Updates from version %d succeeded", writers, version)
-		}
-		want := t.full("task", winner)
-		want.Version = version + 1
-		t.same(results[winner], want, "as the winning Update returned it")
+	}
+	if winner < 0 {
+		t.fatalf("none of %d concurrent Updates from version %d succeeded", writers, version)
+	}
+	want := t.full(id, winner)
+	want.Version = version + 1
+	t.same(results[winner], want, "as the winning Update returned it")
+	for _, t := range instances {
 		t.stored(want, "after concurrent Updates")
 	}
 }

@@ -18,7 +18,7 @@ var updateDefects = []defect{
 				}
 				p.mu.Lock()
 				defer p.mu.Unlock()
-				p.records[r.ID] = p.in(r)
+				p.put(r)
 				return nil
 			}
 		},
@@ -183,7 +183,7 @@ var updateDefects = []defect{
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				next.Version = expected + 1
-				p.records[next.ID] = p.in(next)
+				p.put(next)
 				return p.out(next), nil
 			}
 		},

@@ -17,13 +17,15 @@ import (
 type watched struct {
 	durabletasks.TaskStore
 	scanner     durabletasks.Scanner // nil if the store is none
+	watcher     durabletasks.Watcher // nil if the store is none
 	trial       *trial
 	closeCalled atomic.Bool
 }
 
-func watch(t *trial, store durabletasks.TaskStore) *watched {
+func newWatched(t *trial, store durabletasks.TaskStore) *watched {
 	scanner, _ := store.(durabletasks.Scanner)
-	return &watched{TaskStore: store, scanner: scanner, trial: t}
+	watcher, _ := store.(durabletasks.Watcher)
+	return &watched{TaskStore: store, scanner: scanner, watcher: watcher, trial: t}
 }
 
 func (w *watched) Create(ctx context.Context, r durabletasks.Record) error {
@@ -55,6 +57,11 @@ func (w *watched) Close() error {
 func (w *watched) Scan(ctx context.Context, visit func(durabletasks.Record) bool) error {
 	defer w.call("Scan")()
 	return w.scanner.Scan(ctx, visit)
+}
+
+func (w *watched) Watch(ctx context.Context, changed func(id string)) error {
+	defer w.call("Watch")()
+	return w.watcher.Watch(ctx, changed)
 }
 
 // call notes the begin of a call and returns what is to be deferred: it notes

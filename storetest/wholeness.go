@@ -89,29 +89,34 @@ func readersSeeWhole(t *trial) {
 }
 
 // updateUnderReaders updates a stamped task from version 0 on while some
-// goroutines read. Between two updates it waits until something has been read,
-// so that a fast store is not done before anybody looks.
+// goroutines read. Each update waits for a read to begin, or for one to end, so
+// that a fast store is not done before anybody looks.
 func (t *trial) updateUnderReaders(id string, read func()) {
 	const updates, readers = 60, 3
-	var reads, reading atomic.Int64
+	var begun, ended, reading atomic.Int64
 	reading.Store(readers)
 	var done atomic.Bool
 	t.parallel(1+readers, func(i int) {
 		if i > 0 {
 			defer reading.Add(-1)
 			for !done.Load() {
+				begun.Add(1)
 				read()
-				reads.Add(1)
+				ended.Add(1)
 				runtime.Gosched() // to the writer
 			}
 			return
 		}
 		defer done.Store(true)
 		for version := range int64(updates) {
-			t.update(t.stamped(id, version+1), version)
+			reads := &begun
+			if version%2 == 0 {
+				reads = &ended
+			}
 			for before := reads.Load(); reads.Load() == before && reading.Load() > 0; {
 				runtime.Gosched()
 			}
+			t.update(t.stamped(id, version+1), version)
 		}
 	})
 	t.stored(t.stamped(id, updates), "after it was updated beside readers")

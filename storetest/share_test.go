@@ -1,0 +1,126 @@
+package storetest_test
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+var shareDefects = []defect{
+	{
+		name:   "an instance reads from its own memory",
+		shared: true,
+		plant: func(p *planted) {
+			own := make(map[string]record)
+			p.in = func(r record) record {
+				own[r.ID] = r.Clone()
+				return r.Clone()
+			}
+			p.out = func(r record) record {
+				if r, ok := own[r.ID]; ok {
+					return r.Clone()
+				}
+				return r.Clone()
+			}
+		},
+		fails: []string{"S01/commits-are-visible-to-other-instances"},
+		also:  []string{"S06/one-of-many-instances-updates", "S12/instances-close-alone", "Watcher/changed-may-call-the-store"},
+	},
+	{
+		name:   "an instance knows the ids that it has created",
+		shared: true,
+		plant: func(p *planted) {
+			var mu sync.Mutex // of this instance alone
+			p.create = func(c ctx, r record) error {
+				mu.Lock()
+				defer mu.Unlock()
+				_, err := p.doGet(c, r.ID)
+				betweenLookAndWrite()
+				if errors.Is(err, durabletasks.ErrNotFound) {
+					p.mu.Lock()
+					if p.usable(c) == nil && !p.expired(p.records[r.ID], p.now()) {
+						delete(p.records, r.ID)
+					}
+					p.mu.Unlock()
+				}
+				return p.doCreate(c, r)
+			}
+		},
+		fails: []string{"S02/one-of-many-instances-creates"},
+	},
+	{
+		name:   "an instance compares versions under its own lock",
+		shared: true,
+		plant: func(p *planted) {
+			var mu sync.Mutex // of this instance alone
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				p.mu.Lock()
+				err := p.usable(c)
+				if err == nil {
+					err = p.accept(next, expected)
+				}
+				p.mu.Unlock()
+				if err != nil {
+					return record{}, err
+				}
+				betweenLookAndWrite()
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				next.Version = expected + 1
+				p.put(next)
+				return p.out(next), nil
+			}
+		},
+		fails: []string{"S06/one-of-many-instances-updates"},
+		also:  []string{"S11/what-was-acknowledged-during-close-survives"},
+	},
+	{
+		name:   "instances sweep the same records",
+		shared: true,
+		plant: func(p *planted) {
+			var mu sync.Mutex // of this instance alone
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				p.mu.Lock()
+				n := 0
+				for _, r := range p.records {
+					if p.expired(r, now) {
+						n++
+					}
+				}
+				p.mu.Unlock()
+				betweenLookAndWrite()
+				if _, err := p.doSweep(c, now); err != nil {
+					return 0, err
+				}
+				return n, nil
+			}
+		},
+		fails: []string{"S10/sweeps-of-instances-count-once"},
+		also:  []string{"S14/every-method-at-once"},
+	},
+	{
+		name:   "close removes what others use",
+		shared: true,
+		plant: func(p *planted) {
+			p.close = func() error {
+				p.mu.Lock()
+				others := make(map[*planted]bool)
+				for _, change := range p.history {
+					others[change.by] = true
+				}
+				if delete(others, p); len(others) > 0 {
+					p.records = make(map[string]record)
+				}
+				p.mu.Unlock()
+				return p.doClose()
+			}
+		},
+		fails: []string{"S12/instances-close-alone"},
+	},
+}

@@ -1,0 +1,135 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+// telling makes the store watch as correct stores do, but for what accept
+// refuses to tell.
+func telling(p *planted, accept func(r record, stored bool) bool) {
+	p.watch = func(c ctx, changed func(string)) error {
+		return p.doWatch(c, func(id string) {
+			p.mu.Lock()
+			r, stored := p.records[id]
+			p.mu.Unlock()
+			if accept(r, stored) {
+				changed(id)
+			}
+		})
+	}
+}
+
+var watchDefects = []defect{
+	{
+		name:   "a watch does not tell of what is new",
+		shared: true,
+		plant: func(p *planted) {
+			telling(p, func(r record, stored bool) bool { return !stored || r.Version > 0 })
+		},
+		hangs: true,
+		fails: []string{"Watcher/tells-of-other-instances"},
+		also:  []string{"Watcher/changed-may-call-the-store"},
+	},
+	{
+		name:   "a watch tells only of what is new",
+		shared: true,
+		plant: func(p *planted) {
+			told := make(map[string]bool)
+			telling(p, func(r record, stored bool) bool {
+				again := told[r.ID]
+				told[r.ID] = true
+				return !again
+			})
+		},
+		hangs: true,
+		fails: []string{"Watcher/tells-of-other-instances"},
+	},
+	{
+		name:   "a watch does not tell of what is removed",
+		shared: true,
+		plant: func(p *planted) {
+			telling(p, func(_ record, stored bool) bool { return stored })
+		},
+		hangs: true,
+		fails: []string{"Watcher/tells-of-other-instances"},
+	},
+	{
+		name:   "a watch tells only of this instance",
+		shared: true,
+		plant: func(p *planted) {
+			p.watch = func(c ctx, changed func(string)) error { return p.doWatch(c, func(string) {}) }
+		},
+		hangs: true,
+		fails: []string{"Watcher/tells-of-other-instances", "Watcher/changed-may-call-the-store"},
+	},
+	{
+		name:   "a watch holds the lock",
+		shared: true,
+		plant: func(p *planted) {
+			p.watch = func(c ctx, changed func(string)) error {
+				return p.doWatch(c, func(id string) {
+					p.mu.Lock()
+					defer p.mu.Unlock()
+					changed(id)
+				})
+			}
+		},
+		hangs: true,
+		fails: []string{"Watcher/changed-may-call-the-store"},
+	},
+	{
+		name:   "a watch does not look at its context",
+		shared: true,
+		plant: func(p *planted) {
+			p.watch = func(_ ctx, changed func(string)) error { return p.doWatch(context.Background(), changed) }
+		},
+		hangs: true,
+		fails: []string{"Watcher/ends-with-its-context"},
+		also:  []string{"Watcher/tells-of-other-instances", "Watcher/changed-may-call-the-store"},
+	},
+	{
+		name:   "a watch that ends is no error",
+		shared: true,
+		plant: func(p *planted) {
+			p.watch = func(c ctx, changed func(string)) error {
+				if err := p.doWatch(c, changed); !errors.Is(err, context.Canceled) {
+					return err
+				}
+				return nil
+			}
+		},
+		fails: []string{"Watcher/ends-with-its-context"},
+		also:  []string{"Watcher/tells-of-other-instances", "Watcher/changed-may-call-the-store"},
+	},
+	{
+		name:   "a watch outlives close",
+		shared: true,
+		plant: func(p *planted) {
+			p.watch = func(c ctx, changed func(string)) error {
+				if err := p.doWatch(c, changed); !errors.Is(err, durabletasks.ErrClosed) {
+					return err
+				}
+				<-c.Done()
+				return c.Err()
+			}
+		},
+		hangs: true,
+		fails: []string{"Watcher/ends-with-close"},
+	},
+	{
+		name:   "a watch that close ends is no error",
+		shared: true,
+		plant: func(p *planted) {
+			p.watch = func(c ctx, changed func(string)) error {
+				if err := p.doWatch(c, changed); !errors.Is(err, durabletasks.ErrClosed) {
+					return err
+				}
+				return nil
+			}
+		},
+		fails: []string{"Watcher/ends-with-close"},
+	},
+}

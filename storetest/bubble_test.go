@@ -10,6 +10,11 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/storetest"
 )
 
+// TestEveryCheckInBubble runs the suite where a deadlock of its own shows.
+func TestEveryCheckInBubble(t *testing.T) {
+	storetest.RunInBubble(t, subjectBy(time.Now, func(*planted) {}))
+}
+
 func TestBubble(t *testing.T) {
 	const check = "S01/created-record-is-visible"
 	for name, tt := range map[string]struct {

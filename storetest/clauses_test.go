@@ -131,3 +131,16 @@ func TestDiff(t *testing.T) {
 		}
 	}
 }
+
+// TestTable holds the package comment to the checks.
+func TestTable(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(file.Doc.Text(), "\n\n\t")
+	want := strings.Join(storetest.Table(), "\n")
+	if got = strings.ReplaceAll(strings.TrimSpace(got), "\n\t", "\n"); got != want {
+		t.Errorf("the package comment lists\n%s\n\nwant\n%s", got, want)
+	}
+}

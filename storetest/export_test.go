@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,7 @@ type recorder struct {
 
 func (r *recorder) Errorf(format string, args ...any) { r.Failure += fmt.Sprintf(format, args...) }
 func (r *recorder) Skip(args ...any)                  { r.Outcome.Skip += fmt.Sprint(args...) }
+func (r *recorder) Fatal(args ...any)                 { r.Failure += fmt.Sprint(args...); r.FailNow() }
 func (r *recorder) Failed() bool                      { return r.Failure != "" }
 func (r *recorder) FailNow()                          { runtime.Goexit() }
 func (r *recorder) Log(...any)                        {}
@@ -81,4 +83,31 @@ var Diff = diff
 func FullRecord() durabletasks.Record {
 	t := &trial{began: time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)}
 	return t.full("task", 1)
+}
+
+// Table returns the rules as the package comment lists them.
+func Table() []string {
+	var lines []string
+	last := ""
+	for _, c := range checks {
+		line := fmt.Sprintf("%-7s  %s", c.clause, c.title)
+		if c.clause == last {
+			line = fmt.Sprintf("%-7s  %s", "", c.title)
+		}
+		last = c.clause
+		var needs []string
+		for _, s := range []struct {
+			seam seam
+			name string
+		}{{needsReopen, "Reopen"}, {needsShare, "Share"}, {needsAdvance, "Advance"}} {
+			if c.needs&s.seam != 0 {
+				needs = append(needs, s.name)
+			}
+		}
+		if len(needs) > 0 {
+			line += " [" + strings.Join(needs, ", ") + "]"
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }

@@ -83,9 +83,16 @@ func newDisk(records map[string]record) *disk {
 // subject returns the store with a defect as the suite wants it.
 func subject(defect func(*planted)) storetest.Subject {
 	var clock storetest.Clock
+	s := subjectBy(clock.Now, defect)
+	s.Now, s.Advance = clock.Now, clock.Advance
+	return s
+}
+
+// subjectBy is subject with the time that the store goes by.
+func subjectBy(now func() time.Time, defect func(*planted)) storetest.Subject {
 	return storetest.Subject{
 		New: func(testing.TB) durabletasks.TaskStore {
-			return plant(clock.Now, defect, newDisk(make(map[string]record)))
+			return plant(now, defect, newDisk(make(map[string]record)))
 		},
 		Reopen: func(_ testing.TB, old durabletasks.TaskStore) durabletasks.TaskStore {
 			p := old.(*planted)
@@ -97,13 +104,11 @@ func subject(defect func(*planted)) storetest.Subject {
 					records[id] = r
 				}
 			}
-			return plant(clock.Now, defect, newDisk(records))
+			return plant(now, defect, newDisk(records))
 		},
 		Share: func(_ testing.TB, with durabletasks.TaskStore) durabletasks.TaskStore {
-			return plant(clock.Now, defect, with.(*planted).disk)
+			return plant(now, defect, with.(*planted).disk)
 		},
-		Now:     clock.Now,
-		Advance: clock.Advance,
 	}
 }
 

@@ -43,8 +43,8 @@ type Subject struct {
 // with a stable name such as "S06/stale-version-changes-nothing". With
 // -short, the checks that repeat something repeat it less often.
 //
-// Run does not run in parallel, and the subject's functions are called by one
-// goroutine at a time.
+// The checks run one after the other. New, Reopen, Share and Advance are called
+// by one goroutine at a time, Now by several.
 func Run(t *testing.T, s Subject) {
 	t.Helper()
 	if s.New == nil {

@@ -75,6 +75,14 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 			check: check,
 			want:  []string{`Update of task "task" from version 0 panicked: no table`, "trial_test.go:"},
 		},
+		"a New that fails": {
+			subject: storetest.Subject{New: func(tb testing.TB) durabletasks.TaskStore {
+				tb.Fatal("no disk")
+				return nil
+			}},
+			check: check,
+			want:  []string{"no disk"},
+		},
 		"no store": {
 			subject: storetest.Subject{New: func(testing.TB) durabletasks.TaskStore { return nil }},
 			check:   check,

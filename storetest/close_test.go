@@ -93,7 +93,7 @@ var closeDefects = []defect{
 			var closing atomic.Bool
 			p.close = func() error {
 				closing.Store(true)
-				time.Sleep(time.Millisecond)
+				time.Sleep(20 * time.Millisecond)
 				err := p.doClose()
 				closing.Store(false)
 				return err

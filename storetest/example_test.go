@@ -45,14 +45,3 @@ func ExampleRun() {
 	}
 	_ = TestStore
 }
-
-// A store that keeps everything in the process needs no clock in a bubble:
-// there, time.Now stands still, and the suite moves it.
-func ExampleRunInBubble() {
-	TestMemStore := func(t *testing.T) {
-		storetest.RunInBubble(t, storetest.Subject{
-			New: func(testing.TB) durabletasks.TaskStore { return new(durabletasks.MemStore) },
-		})
-	}
-	_ = TestMemStore
-}

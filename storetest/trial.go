@@ -193,7 +193,7 @@ func (t *trial) advance(d time.Duration) {
 // is to be short.
 func (t *trial) rounds(n int) int {
 	if t.short {
-		return max(n/5, 4)
+		return max(n/5, 6)
 	}
 	return n
 }

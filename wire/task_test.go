@@ -56,6 +56,13 @@ func goldens() map[string]view {
 		"cancel":            wire.CancelTaskResult{},
 		"notification":      wire.TaskNotification{Task: goldenTask(wire.StatusCompleted), SubscriptionID: wire.MustParse(`"listen:0"`)},
 		"notification-bare": wire.TaskNotification{Task: goldenTask(wire.StatusInputRequired)},
+		"listening": wire.ListenAcknowledgement{
+			SubscriptionID: wire.MustParse(`7`),
+			Others:         wire.MustParse(`{"toolsListChanged":true,"resourceSubscriptions":["file:///a"]}`),
+			TaskIDs:        []string{"786512e2-9e0d-44bd-8f29-789f320fe840", "a \"b\""},
+		},
+		"listening-tasks":   wire.ListenAcknowledgement{SubscriptionID: wire.MustParse(`"listen:0"`), TaskIDs: []string{"a"}},
+		"listening-nothing": wire.ListenAcknowledgement{SubscriptionID: wire.MustParse(`"listen:0"`)},
 	}
 	for _, status := range []wire.Status{wire.StatusWorking, wire.StatusInputRequired, wire.StatusCompleted, wire.StatusFailed, wire.StatusCancelled} {
 		m["get-"+string(status)] = wire.GetTaskResult{Task: goldenTask(status)}

@@ -18,7 +18,8 @@ import (
 type Options struct {
 	// Owner returns on whose behalf a request is made; see
 	// [durabletasks.WithOwner]. It is called for each tools/call and each
-	// request for a task, concurrently. If it panics, the request is refused.
+	// request for a task, also a subscriptions/listen that names some,
+	// concurrently. If it panics, the request is refused.
 	//
 	// Nil means the UserID of the request's bearer token, as the SDK's auth
 	// package has verified it, and the empty owner for a request without a
@@ -58,21 +59,26 @@ type Adapter struct {
 	opts   Options
 	log    *slog.Logger
 
-	mu    sync.Mutex
-	tools map[string]func(durabletasks.Record, ToolCall) durabletasks.Worker
+	listening  context.Context // what every listen ends with
+	endListens context.CancelFunc
+
+	mu        sync.Mutex
+	tools     map[string]func(durabletasks.Record, ToolCall) durabletasks.Worker
+	announced map[*mcp.RequestExtra]*listen // see connection
 
 	recovery  sync.Mutex // held while tasks are taken up
 	recovered bool       // guarded by recovery
 }
 
 // Install makes a server serve the tasks of an engine: it registers tasks/get,
-// tasks/update and tasks/cancel, adds a receiving middleware, and advertises
-// the extension. Nil opts mean the defaults. Call it before the server is
-// connected or run, and once for each server.
+// tasks/update and tasks/cancel, adds a receiving and a sending middleware,
+// and advertises the extension. Nil opts mean the defaults. Call it before the
+// server is connected or run, and once for each server.
 //
 // The server does not take over the engine: closing it stays with the caller.
 // To middleware that is added later, the result of a tools/call that became a
-// task is none of the SDK's types.
+// task is none of the SDK's types. To receiving middleware that was added
+// earlier, a subscriptions/listen for nothing but tasks does not come.
 //
 // An error wraps [durabletasks.ErrInvalid], or is the SDK's own.
 func Install(server *mcp.Server, tasks *durabletasks.TaskLifecycle, opts *Options) (*Adapter, error) {
@@ -83,10 +89,12 @@ func Install(server *mcp.Server, tasks *durabletasks.TaskLifecycle, opts *Option
 		return nil, fmt.Errorf("gosdk: %w: no engine", durabletasks.ErrInvalid)
 	}
 	a := &Adapter{
-		server: server,
-		tasks:  tasks,
-		tools:  make(map[string]func(durabletasks.Record, ToolCall) durabletasks.Worker),
+		server:    server,
+		tasks:     tasks,
+		tools:     make(map[string]func(durabletasks.Record, ToolCall) durabletasks.Worker),
+		announced: make(map[*mcp.RequestExtra]*listen),
 	}
+	a.listening, a.endListens = context.WithCancel(context.Background())
 	if opts != nil {
 		a.opts = *opts
 	}
@@ -103,6 +111,7 @@ func Install(server *mcp.Server, tasks *durabletasks.TaskLifecycle, opts *Option
 		}
 	}
 	server.AddReceivingMiddleware(a.receive)
+	server.AddSendingMiddleware(a.mergeAcknowledgement)
 	return a, nil
 }
 
@@ -125,6 +134,8 @@ func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				return nil, err
 			}
 			return next(ctx, method, req)
+		case wire.MethodListen:
+			return a.serveListen(ctx, method, req, next)
 		}
 		result, err := next(ctx, method, req)
 		advertise(result)

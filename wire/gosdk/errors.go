@@ -46,7 +46,11 @@ func (a *Adapter) failed(what string, err error) *jsonrpc.Error {
 	case errors.Is(err, durabletasks.ErrBusy):
 		return &jsonrpc.Error{Code: wire.CodeInternalError, Message: "Too many tasks are running"}
 	case errors.Is(err, durabletasks.ErrShutdown), errors.Is(err, durabletasks.ErrClosed):
-		return &jsonrpc.Error{Code: wire.CodeInternalError, Message: "The server is shutting down"}
+		return shuttingDown()
 	}
 	return internalError()
+}
+
+func shuttingDown() *jsonrpc.Error {
+	return &jsonrpc.Error{Code: wire.CodeInternalError, Message: "The server is shutting down"}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"os"
+	"os/signal"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -66,7 +68,7 @@ func Example() {
 	}
 	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "crawl", Description: "Reads the pages of a site."}, crawl, nil)
 
-	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+	if err := server.Run(context.Background(), adapter.Transport(&mcp.StdioTransport{})); err != nil {
 		log.Print(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
@@ -124,4 +126,33 @@ func ExampleAdapter_Handler() {
 		func(*http.Request) *mcp.Server { return server },
 		&mcp.StreamableHTTPOptions{Stateless: true})
 	log.Fatal(http.ListenAndServe("127.0.0.1:8080", adapter.Handler(streamable)))
+}
+
+// Clients that listen to their tasks do not keep a server from shutting down.
+func ExampleAdapter_EndListens() {
+	var (
+		tasks   *durabletasks.TaskLifecycle
+		adapter *gosdk.Adapter
+		handler http.Handler // adapter.Handler(...)
+	)
+	web := &http.Server{Addr: "127.0.0.1:8080", Handler: handler}
+	web.RegisterOnShutdown(adapter.EndListens)
+
+	go func() {
+		if err := web.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+			log.Fatal(err)
+		}
+	}()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	<-ctx.Done()
+	late, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := web.Shutdown(late); err != nil {
+		log.Print(err)
+	}
+	if err := tasks.Shutdown(late); err != nil {
+		log.Print(err)
+	}
 }

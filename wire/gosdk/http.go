@@ -2,6 +2,7 @@ package gosdk
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"io"
 	"net/http"
@@ -22,26 +23,39 @@ const (
 // It is the SDK's own default limit.
 const maxChecked = 4 << 20
 
-// Handler wraps the SDK's Streamable HTTP handler. It refuses a request for a
-// task whose Mcp-Name header names another one, with HTTP status 400 and error
-// -32020: an intermediary may have routed or allowed the request by that
-// header (tasks.md, "Streamable HTTP: Routing Headers"). See also
-// [Options].RequireTaskName.
+// Handler wraps the SDK's Streamable HTTP handler. It does two things:
 //
-// Without it, a server refuses such requests too, but with HTTP status 200.
+// It refuses a request for a task whose Mcp-Name header names another one,
+// with HTTP status 400 and error -32020: an intermediary may have routed or
+// allowed the request by that header (tasks.md, "Streamable HTTP: Routing
+// Headers"). See also [Options].RequireTaskName. Without Handler, a server
+// refuses such requests too, but with HTTP status 200.
+//
+// It lets a client hear of its tasks: a subscriptions/listen may name them,
+// and the stream that answers it also carries their notifications. Without
+// Handler, the server acknowledges none. A stream is kept alive with comments,
+// a client that leaves it unread for long is cut off, and [Adapter.EndListens]
+// ends it when the server shuts down.
 func (a *Adapter) Handler(streamable http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost && isTaskMethod(r.Header.Get(headerMethod)) {
-			body := r.Body
-			head, err := io.ReadAll(io.LimitReader(body, maxChecked))
-			r.Body = struct {
-				io.Reader
-				io.Closer
-			}{io.MultiReader(bytes.NewReader(head), body), body}
-			if err == nil {
-				if id, refusal := a.checkBody(r.Header, head); refusal != nil {
-					refuse(w, id, refusal)
+		if r.Method != http.MethodPost {
+			streamable.ServeHTTP(w, r)
+			return
+		}
+		switch method := r.Header.Get(headerMethod); {
+		case isTaskMethod(method):
+			if request := peek(r); request != nil && isTaskMethod(request.Method) {
+				if refusal := a.checkName(r.Header, request.Params); refusal != nil {
+					refuse(w, request.ID, refusal)
 					return
+				}
+			}
+		case method == wire.MethodListen:
+			if request := peek(r); request != nil {
+				stream := newEventStream(w)
+				if l := newListen(request, stream); l != nil {
+					defer stream.close()
+					w, r = stream, r.WithContext(context.WithValue(r.Context(), listenKey{}, l))
 				}
 			}
 		}
@@ -49,23 +63,29 @@ func (a *Adapter) Handler(streamable http.Handler) http.Handler {
 	})
 }
 
-// checkBody compares the header of a request with the task that its body
-// names. What is not a request for a task is left to the SDK, which also
-// compares the method with its header.
-func (a *Adapter) checkBody(header http.Header, body []byte) (jsonrpc.ID, *wire.Error) {
-	message, err := jsonrpc.DecodeMessage(body)
+// peek returns the request that a body holds, and leaves the body as it was.
+// It returns nil if there is no such request: that is the SDK's to refuse,
+// which also compares the method with its header.
+func peek(r *http.Request) *jsonrpc.Request {
+	body := r.Body
+	head, err := io.ReadAll(io.LimitReader(body, maxChecked))
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), body), body}
 	if err != nil {
-		return jsonrpc.ID{}, nil
+		return nil
 	}
-	request, ok := message.(*jsonrpc.Request)
-	if !ok || !isTaskMethod(request.Method) {
-		return jsonrpc.ID{}, nil
+	message, err := jsonrpc.DecodeMessage(head)
+	if err != nil {
+		return nil
 	}
-	return request.ID, a.checkName(header, request.Params)
+	request, _ := message.(*jsonrpc.Request)
+	return request
 }
 
-// checkRouted is checkBody for a request that the SDK has decoded, whatever
-// way it took.
+// checkRouted is [Adapter.checkName] for a request that the SDK has decoded,
+// whatever way it took.
 func (a *Adapter) checkRouted(req mcp.Request) error {
 	extra := req.GetExtra()
 	if extra == nil || extra.Header == nil {

@@ -39,12 +39,27 @@ func newHostOver(t *testing.T, store durabletasks.TaskStore, opts *gosdk.Options
 	if err != nil {
 		t.Fatal(err)
 	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	return installed(t, server, tasks, opts)
+}
+
+// newHostOn returns a host on a server with options of its own.
+func newHostOn(t *testing.T, server *mcp.Server) *host {
+	t.Helper()
+	tasks, err := durabletasks.New(&durabletasks.MemStore{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return installed(t, server, tasks, nil)
+}
+
+func installed(t *testing.T, server *mcp.Server, tasks *durabletasks.TaskLifecycle, opts *gosdk.Options) *host {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := tasks.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	adapter, err := gosdk.Install(server, tasks, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +106,7 @@ func onEveryTransport(t *testing.T, h func(t *testing.T) *host, story func(t *te
 func (h *host) inMemory(t *testing.T) client {
 	t.Helper()
 	ours, theirs := mcp.NewInMemoryTransports()
-	session, err := h.server.Connect(context.Background(), theirs, nil)
+	session, err := h.server.Connect(context.Background(), h.adapter.Transport(theirs), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +149,7 @@ func (h *host) overPipes(t *testing.T) client {
 	fromServer, stdout := io.Pipe()
 	ran := make(chan error, 1)
 	go func() {
-		ran <- h.server.Run(context.Background(), &mcp.IOTransport{Reader: stdin, Writer: stdout})
+		ran <- h.server.Run(context.Background(), h.adapter.Transport(&mcp.IOTransport{Reader: stdin, Writer: stdout}))
 	}()
 	t.Cleanup(func() {
 		toServer.Close() // the server ends with its input

@@ -82,7 +82,7 @@ func run(ctx context.Context, address, dir string) (err error) {
 	addConformanceTools(server, adapter)
 
 	if address == "" {
-		err = server.Run(ctx, &mcp.StdioTransport{})
+		err = server.Run(ctx, adapter.Transport(&mcp.StdioTransport{}))
 		if ctx.Err() != nil {
 			return nil // told to end, not failed
 		}
@@ -111,6 +111,7 @@ func serveHTTP(ctx context.Context, address string, server *mcp.Server, adapter 
 	fmt.Fprintf(os.Stderr, "listening on http://%s/mcp\n", listener.Addr())
 
 	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	web.RegisterOnShutdown(adapter.EndListens)
 	ended := make(chan error, 1)
 	go func() { ended <- web.Serve(listener) }()
 	select {

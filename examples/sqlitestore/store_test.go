@@ -46,6 +46,9 @@ func subject() storetest.Subject {
 		Reopen: func(tb testing.TB, old durabletasks.TaskStore) durabletasks.TaskStore {
 			return open(tb, old.(fileStore).path)
 		},
+		Share: func(tb testing.TB, other durabletasks.TaskStore) durabletasks.TaskStore {
+			return open(tb, other.(fileStore).path)
+		},
 		Now:     clock.Now,
 		Advance: clock.Advance,
 	}

@@ -173,6 +173,13 @@ func (t *localTask) attach(w *workerContext) {
 	t.contexts[w] = struct{}{}
 }
 
+// hasContexts reports whether anybody has a context that ends with the task.
+func (t *localTask) hasContexts() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.contexts) > 0
+}
+
 // detach forgets a context that its owner no longer needs, and ends it.
 func (c *coordinator) detach(t *localTask, w *workerContext, cause error) {
 	t.mu.Lock()

@@ -76,16 +76,7 @@ func (l *TaskLifecycle) attach(base context.Context, id string) *workerContext {
 	w := &workerContext{Context: ctx, cancel: cancel}
 	t := l.local.acquire(id)
 	t.attach(w)
-	// What changed before the context was known, it is told here.
-	switch r, err := l.get(base, id); {
-	case l.live() != nil:
-		l.local.end(t, ErrClosed)
-	case errors.Is(err, ErrNotFound):
-		l.lost(t, err)
-	case err != nil: // the next write will meet it
-	default:
-		l.follow(t, &r)
-	}
+	l.look(t, 0) // what changed before the context was known, it is told here
 	if l.open() != nil {
 		t.interrupt(ErrShutdown)
 	}
@@ -333,14 +324,14 @@ func (h *Handle) ask(ctx context.Context, begin func() ([]string, error)) (map[s
 		}
 		if done, err := round(&r, keys); done || err != nil {
 			if err != nil {
-				h.l.follow(t, &r)
+				h.l.follow(t, &r, 0)
 				return nil, err
 			}
 			h.setTaken(keys)
 			return r.InputResponses, nil
 		}
 		if first {
-			h.l.watchExpiry(t, &r)
+			h.l.watchExpiry(t, &r, 0)
 		}
 		select {
 		case <-ear.ready:

@@ -764,7 +764,7 @@ func TestStoreWatchFails(t *testing.T) {
 			synctest.Wait()
 		}
 		wantError(t, "context", context.Cause(hctx), durabletasks.ErrCancelled)
-		if got := log.String(); strings.Count(got, "store watch failed") != 1 || strings.Count(got, "panic survived") != 1 {
+		if got := log.String(); strings.Count(got, "store watch ended, begins again") != 1 || strings.Count(got, "panic survived") != 1 {
 			t.Errorf("log: %s", got)
 		}
 	})

@@ -26,8 +26,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/mcp-durable-tasks/durabletasks/internal/steady"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
@@ -97,7 +95,7 @@ type TaskLifecycle struct {
 	log   *slog.Logger
 
 	wall    func() time.Time
-	clock   steady.Clock
+	clock   Clock
 	local   coordinator
 	workers workers
 
@@ -432,7 +430,7 @@ func (l *TaskLifecycle) Sweep(ctx context.Context) (int, error) {
 
 func (l *TaskLifecycle) sweepEvery(interval time.Duration) {
 	defer l.background.Done()
-	if l.sleep(l.life, steady.Patience) != nil {
+	if l.sleep(l.life, clockPatience) != nil {
 		return
 	}
 	tick := time.NewTicker(interval)
@@ -521,7 +519,7 @@ func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Reco
 		switch what, err := decide(&next); {
 		case err != nil || what == nothing:
 			if (old.Status.Terminal() || old.CancelRequested) && !errors.Is(err, ErrNotFound) {
-				l.follow(t, &old) // another process may have done so
+				l.follow(t, &old, 0) // another process may have done so
 			}
 			return err
 		case what == stamped:
@@ -582,12 +580,12 @@ func (l *TaskLifecycle) announce(t *localTask, before mark, r *Record) {
 	case now.answers > before.answers:
 		l.happened(EventInputReceived, t.id, r)
 	}
-	l.follow(t, r)
+	l.follow(t, r, 0)
 }
 
 // follow lets everything in this process that holds on to a task follow its
-// committed record.
-func (l *TaskLifecycle) follow(t *localTask, r *Record) {
+// committed record; see watchExpiry for atLeast.
+func (l *TaskLifecycle) follow(t *localTask, r *Record, atLeast time.Duration) {
 	switch {
 	case r.Status.Terminal():
 		l.local.end(t, terminal(r))
@@ -595,7 +593,7 @@ func (l *TaskLifecycle) follow(t *localTask, r *Record) {
 		t.interrupt(ErrCancelled)
 	}
 	t.tell()
-	l.watchExpiry(t, r)
+	l.watchExpiry(t, r, atLeast)
 }
 
 // lost ends the local half of a task that an operation found out of reach.
@@ -611,18 +609,18 @@ func (l *TaskLifecycle) lost(t *localTask, err error) {
 
 // watchExpiry arms the timer that looks at the expiry of a task that somebody
 // in this process works on or waits for. It fires early for a task whose
-// worker is alive, to raise its time to live.
-func (l *TaskLifecycle) watchExpiry(t *localTask, r *Record) {
+// worker is alive, to raise its time to live, but not sooner than atLeast.
+func (l *TaskLifecycle) watchExpiry(t *localTask, r *Record, atLeast time.Duration) {
 	if !t.held() {
 		return
 	}
 	after, limited := lookLater, true
 	l.guard("Options.Now", func() { after, limited = l.untilLook(t, r) })
-	l.lookAgain(t, after, limited)
+	l.lookAgain(t, max(after, atLeast), limited)
 }
 
-// lookLater is how soon the expiry of a task is looked at again when it was
-// found alive, or could not be found out.
+// lookLater is how soon a task is looked at again that should be gone and is
+// not, or that could not be read.
 const lookLater = time.Second
 
 // untilLook returns how long it is until the expiry of a task has to be
@@ -631,7 +629,7 @@ func (l *TaskLifecycle) untilLook(t *localTask, r *Record) (time.Duration, bool)
 	at, limited := r.ExpiresAt()
 	left := at.Sub(l.steadyNow())
 	if !l.opts.KeepExpiry && t.isRunning() {
-		left = min(left-keepAhead, steady.Patience/2)
+		left = min(left-keepAhead, clockPatience/2)
 	}
 	return left, limited && !r.Status.Terminal()
 }
@@ -649,9 +647,8 @@ func (l *TaskLifecycle) lookAgain(t *localTask, after time.Duration, limited boo
 	})
 }
 
-// checkExpiry looks whether a task is gone, by the store's clock, and raises
-// the time to live of one whose worker is alive. A task that is still there,
-// because its time was extended or the clocks differ, is looked at again.
+// checkExpiry raises the time to live of a task whose worker is alive, and
+// looks whether a task is gone.
 func (l *TaskLifecycle) checkExpiry(id string) {
 	t := l.local.acquire(id)
 	defer l.local.release(t, 1)
@@ -672,15 +669,22 @@ func (l *TaskLifecycle) checkExpiry(id string) {
 			l.report(slog.LevelWarn, "time to live of a running task not extended", slog.Any("error", err))
 		}
 	}
-	switch r, err := l.get(l.life, id); {
+	l.look(t, lookLater) // it may not have been extended, or the store's clock may be behind
+}
+
+// look lets everything in this process that holds on to a task follow its
+// record as it is now: also what other processes have committed. A task that
+// cannot be read is looked at again. See watchExpiry for atLeast.
+func (l *TaskLifecycle) look(t *localTask, atLeast time.Duration) {
+	switch r, err := l.get(l.life, t.id); {
+	case l.live() != nil:
+		l.local.end(t, ErrClosed)
 	case errors.Is(err, ErrNotFound):
 		l.lost(t, err)
-	case l.live() != nil:
 	case err != nil:
 		l.lookAgain(t, lookLater, true)
 	default:
-		after, limited := l.untilLook(t, &r)
-		l.lookAgain(t, max(after, lookLater), limited)
+		l.follow(t, &r, atLeast)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/mcp-durable-tasks/durabletasks/internal/steady"
 )
 
 // MemStore is a [TaskStore] that keeps its records in memory: for tests, and
@@ -21,7 +19,7 @@ type MemStore struct {
 	mu      sync.RWMutex
 	records map[string]Record
 	closed  bool
-	clock   steady.Clock
+	clock   Clock
 }
 
 var (

@@ -156,6 +156,10 @@ type Scanner interface {
 	// and which is not expired, in no particular order, until visit returns
 	// false. It holds no lock while it calls visit, which may call the store;
 	// a record that changes meanwhile is shown before or after the change.
+	//
+	// A store that several processes share shows a record to one of them
+	// only, and never one whose process is alive elsewhere: what it shows is
+	// run again.
 	Scan(ctx context.Context, visit func(Record) bool) error
 }
 
@@ -169,6 +173,10 @@ type Watcher interface {
 	// and for records that have not changed. It holds no lock while it calls
 	// changed, which may call the store. Watch returns ctx's error when ctx
 	// ends, or why it cannot go on watching.
+	//
+	// A store that may have missed something, such as after a sleep of the
+	// machine, ends its Watch with an error: the engine begins another, and
+	// looks a moment later at every task that it holds on to.
 	Watch(ctx context.Context, changed func(id string)) error
 }
 

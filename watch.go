@@ -32,6 +32,7 @@ func (l *TaskLifecycle) Watch(ctx context.Context, ids ...string) iter.Seq2[wire
 		leave := func(id string) {
 			l.local.ignore(watched[id], ear)
 			delete(watched, id)
+			delete(shown, id) // it may hold a large result
 		}
 		defer func() {
 			for id := range watched {
@@ -67,7 +68,7 @@ func (l *TaskLifecycle) Watch(ctx context.Context, ids ...string) iter.Seq2[wire
 				}
 				var now wire.Task
 				if err == nil {
-					l.watchExpiry(t, &r)
+					l.watchExpiry(t, &r, 0)
 					now, err = view(&r)
 				}
 				if err != nil {
@@ -77,8 +78,7 @@ func (l *TaskLifecycle) Watch(ctx context.Context, ids ...string) iter.Seq2[wire
 				if before, again := shown[id]; again && sameView(&before, &now) {
 					continue
 				}
-				shown[id] = now
-				if now.Status.Terminal() {
+				if shown[id] = now; now.Status.Terminal() {
 					leave(id)
 				}
 				if !yield(now, nil) {
@@ -97,22 +97,25 @@ func sameView(a, b *wire.Task) bool {
 }
 
 // followStore lets this process follow what other processes commit to a
-// shared store.
+// shared store. When a watch of the store has begun is not known, so what may
+// have been missed before is looked at a moment after its start.
 func (l *TaskLifecycle) followStore(w Watcher) {
 	defer l.background.Done()
-	const retry = time.Second
-	for l.life.Err() == nil {
-		l.guard("store watch", func() {
-			if err := w.Watch(l.life, l.observe); err != nil && l.life.Err() == nil {
-				l.report(slog.LevelError, "store watch failed", slog.Any("error", err))
+	for {
+		looking := time.AfterFunc(lookLater, func() {
+			for _, t := range l.local.all() {
+				l.guard("store", func() { l.look(t, 0) })
+				l.local.release(t, 1)
 			}
 		})
-		if l.sleep(l.life, retry) != nil {
+		l.guard("store watch", func() {
+			if err := w.Watch(l.life, l.observe); err != nil && l.life.Err() == nil {
+				l.report(slog.LevelWarn, "store watch ended, begins again", slog.Any("error", err))
+			}
+		})
+		if l.sleep(l.life, lookLater) != nil {
+			looking.Stop()
 			return
-		}
-		for _, t := range l.local.all() { // what was missed meanwhile
-			l.local.release(t, 1)
-			l.guard("store watch", func() { l.observe(t.id) })
 		}
 	}
 }
@@ -120,15 +123,8 @@ func (l *TaskLifecycle) followStore(w Watcher) {
 // observe looks at a task that may have changed elsewhere, if anybody in this
 // process holds on to it.
 func (l *TaskLifecycle) observe(id string) {
-	t := l.local.find(id)
-	if t == nil {
-		return
-	}
-	defer l.local.release(t, 1)
-	switch r, err := l.get(l.life, id); {
-	case err == nil:
-		l.follow(t, &r)
-	case errors.Is(err, ErrNotFound):
-		l.lost(t, err)
+	if t := l.local.find(id); t != nil {
+		defer l.local.release(t, 1)
+		l.look(t, 0)
 	}
 }

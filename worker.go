@@ -153,13 +153,7 @@ func (l *TaskLifecycle) Start(ctx context.Context, opts *CreateOptions, work Wor
 // [ErrShutdown]; [ErrClosed]; ctx's; the store's own. With any of them the
 // worker does not run.
 func (l *TaskLifecycle) Go(ctx context.Context, id string, work Worker) error {
-	return l.run(ctx, id, work, l.opts.MaxWorkers, func() {})
-}
-
-// run is Go with its own limit of workers; it calls before just before the
-// worker starts.
-func (l *TaskLifecycle) run(ctx context.Context, id string, work Worker, limit int, before func()) error {
-	p, err := l.place(limit)
+	p, err := l.place(l.opts.MaxWorkers)
 	if err != nil {
 		return err
 	}
@@ -171,7 +165,6 @@ func (l *TaskLifecycle) run(ctx context.Context, id string, work Worker, limit i
 	if !p.claim(id) {
 		return ErrRunning
 	}
-	before()
 	p.start(h, work)
 	return nil
 }
@@ -343,13 +336,19 @@ func toolError(failure error) wire.JSON {
 // calls resume for each with its record, whose Payload tells what the task
 // is, and runs the worker that resume returns; for nil the task is left as it
 // is. A worker that should only fail the task returns a [*wire.Error]. Tasks
-// that already have a worker in this process are passed over, and
+// that somebody in this process works on, with a worker of the engine's or
+// with a [Handle.Context] of the host's own, are passed over, and
 // [Options].MaxWorkers does not keep any from its worker. The workers'
 // contexts carry the values of ctx and the task's owner.
 //
 // Recover returns how many workers it has started. Nothing is decided without
 // resume, and nothing here may be shown to a client: the records of all
 // owners are among them.
+//
+// With a store that one process has for itself, Recover is called once, at
+// the start. With one that processes share, it is called again and again,
+// for what other processes leave; the store sees to it that a task whose
+// process is alive is not among that. See [Scanner].
 //
 // Errors: [errors.ErrUnsupported] if the store is no [Scanner];
 // [ErrShutdown]; [ErrClosed]; ctx's; the store's own.
@@ -361,18 +360,9 @@ func (l *TaskLifecycle) Recover(ctx context.Context, resume func(Record) Worker)
 	n := 0
 	var failed error
 	err := scanner.Scan(ctx, func(r Record) bool {
-		var work Worker
-		l.guard("resume task", func() { work = resume(r) })
-		if work == nil {
-			return true
-		}
-		err := l.run(WithOwner(ctx, r.Owner), r.ID, work, 0, func() { l.happened(EventRecovered, r.ID, &r) })
-		switch {
-		case err == nil:
+		var resumed bool
+		if resumed, failed = l.resume(ctx, &r, resume); resumed {
 			n++
-		case errors.Is(err, ErrRunning), errors.Is(err, ErrTerminal), errors.Is(err, ErrNotFound):
-		default:
-			failed = err
 		}
 		return failed == nil
 	})
@@ -383,6 +373,35 @@ func (l *TaskLifecycle) Recover(ctx context.Context, resume func(Record) Worker)
 		return n, fmt.Errorf("durabletasks: recover: %w", err)
 	}
 	return n, nil
+}
+
+// resume takes up one task. It reports whether a worker runs now, and an
+// error that concerns all tasks. The task is claimed first, so that the host
+// is asked only for what nobody works on.
+func (l *TaskLifecycle) resume(ctx context.Context, r *Record, resume func(Record) Worker) (resumed bool, err error) {
+	p, err := l.place(0)
+	if err != nil {
+		return false, err
+	}
+	defer p.abandon()
+	if !p.claim(r.ID) || p.t.hasContexts() {
+		return false, nil
+	}
+	var work Worker
+	l.guard("resume task", func() { work = resume(r.Clone()) })
+	if work == nil {
+		return false, nil
+	}
+	h, err := l.Handle(WithOwner(ctx, r.Owner), r.ID)
+	switch {
+	case errors.Is(err, ErrTerminal), errors.Is(err, ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	l.happened(EventRecovered, r.ID, r)
+	p.start(h, work)
+	return true, nil
 }
 
 // ShutdownError reports workers that were still alive when a shutdown's

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/mcp-durable-tasks/durabletasks/internal/steady"
+	"github.com/mcp-durable-tasks/durabletasks"
 )
 
 // Options configure a [Store]. The zero value means the defaults. They are
@@ -61,7 +61,7 @@ func (o *Options) withDefaults() (Options, error) {
 		return Options{}, fmt.Errorf("wal: Options.LockWait %v is negative", c.LockWait)
 	}
 	if c.Now == nil {
-		c.Now = new(steady.Clock).Now
+		c.Now = new(durabletasks.Clock).Now
 	}
 	return c, nil
 }

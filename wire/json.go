@@ -163,7 +163,9 @@ func (j JSON) WriteTo(w io.Writer) (int64, error) {
 }
 
 // MarshalJSON implements [json.Marshaler]. The zero value encodes as null;
-// the option omitzero leaves it out.
+// the option omitzero leaves it out. Note that [json.Marshal] escapes <, > and
+// & in what it is given here; to keep every byte use [JSON.String], or a
+// [json.Encoder] with SetEscapeHTML(false).
 func (j JSON) MarshalJSON() ([]byte, error) { return j.AppendJSON(nil), nil }
 
 // UnmarshalJSON implements [json.Unmarshaler] by [ParseJSON].

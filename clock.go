@@ -1,26 +1,27 @@
-// Package steady tells the time for decisions that cannot be taken back, such
-// as that a task has expired.
-package steady
+package durabletasks
 
 import (
 	"sync"
 	"time"
 )
 
-// Patience is how long a forward jump of the wall clock has to last before a
-// [Clock] believes it.
-const Patience = 10 * time.Minute
+// clockPatience is how long a forward jump of the wall clock has to last
+// before a [Clock] believes it.
+const clockPatience = 10 * time.Minute
 
-// Clock is a wall clock that does not jump ahead. It runs with the monotonic
-// clock; it follows the wall clock back at once, since a task that lives
-// longer harms nobody, and forward only after the wall clock has stayed ahead
-// for [Patience]. So a clock that is wrong for a moment, or a machine that
-// wakes from sleep, makes nothing expire that should not.
+// Clock tells the time for decisions that cannot be taken back, such as that a
+// task has expired: a wall clock that does not jump ahead. It runs with the
+// monotonic clock; it follows the wall clock back at once, since a task that
+// lives longer harms nobody, and forward only after the wall clock has stayed
+// ahead for ten minutes. So a clock that is wrong for a moment, or a machine
+// that wakes from sleep, makes nothing expire that should not.
 //
 // What it cannot know is whether the wall clock was right when it began: its
 // first reading is believed.
 //
-// The zero value is ready to use. It is safe for concurrent use.
+// The engine and the stores of this module expire tasks by such a clock, and
+// so should other stores. The zero value is ready to use. It is safe for
+// concurrent use and must not be copied after first use.
 type Clock struct {
 	mu     sync.Mutex
 	start  time.Time     // the first reading, with its monotonic part
@@ -53,7 +54,7 @@ func (c *Clock) read(wall time.Time, elapsed time.Duration) time.Time {
 		c.ahead, c.since, c.least = true, elapsed, offset
 	default:
 		c.least = min(c.least, offset)
-		if elapsed-c.since >= Patience {
+		if elapsed-c.since >= clockPatience {
 			c.offset, c.ahead = c.least, false
 		}
 	}

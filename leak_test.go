@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,6 +114,67 @@ func TestNothingIsLeft(t *testing.T) {
 		l.Close()
 		empty("the end")
 	})
+}
+
+// A timer lives as long as somebody holds on to the task, and there is one,
+// however often the task is written. What a timer does when it fires is to
+// look at the record.
+func TestTimersEndWithTheirHolders(t *testing.T) {
+	for name, hold := range map[string]struct {
+		do    func(l *durabletasks.TaskLifecycle, id string)
+		looks int64 // at the time when the task expires
+	}{
+		"a waiter that gives up": {func(l *durabletasks.TaskLifecycle, id string) {
+			own, cancel := context.WithCancel(ctx)
+			h := handle(t, l, id)
+			ask(func() (map[string]wire.JSON, error) { return h.RequestInput(own, forms("a")) })
+			cancel()
+		}, 0},
+		"a watch that is left": {func(l *durabletasks.TaskLifecycle, id string) {
+			for range l.Watch(ctx, id) {
+				break
+			}
+		}, 0},
+		"a worker that leaves its task unfinished": {func(l *durabletasks.TaskLifecycle, id string) {
+			check(t, l.Go(ctx, id, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) { return aText, nil }))
+		}, 0},
+		"a task that ends": {func(l *durabletasks.TaskLifecycle, id string) {
+			h := handle(t, l, id)
+			h.Context()
+			check(t, h.Complete(ctx, done))
+		}, 0},
+		"a context that stays": {func(l *durabletasks.TaskLifecycle, id string) {
+			h := handle(t, l, id)
+			h.Context()
+			for range 100 {
+				check(t, h.Progress(ctx, "m", nil))
+			}
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var gets atomic.Int64
+				store := &flawed{shared: newShared(), onGet: func(string) error { gets.Add(1); return nil }}
+				store.onUpdate = func(next durabletasks.Record) error {
+					if next.Status == durabletasks.StatusFailed {
+						return errBroken
+					}
+					return nil
+				}
+				l := open(t, store, &durabletasks.Options{KeepExpiry: true, SweepInterval: durabletasks.NoLimit})
+				hold.do(l, create(t, l, nil))
+				synctest.Wait()
+				gets.Store(0)
+				time.Sleep(3 * time.Hour)
+				if n := gets.Load(); n != hold.looks {
+					t.Errorf("%d looks, want %d", n, hold.looks)
+				}
+				if h := l.Held(); h != (durabletasks.Held{}) {
+					t.Errorf("held: %+v", h)
+				}
+			})
+		})
+	}
 }
 
 // What lives when the engine ends, ends with it.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wal"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
@@ -548,6 +549,53 @@ func TestPayloads(t *testing.T) {
 			t.Errorf("got %s, %q, want %s", v.Error, v.StatusMessage, want)
 		}
 	}
+}
+
+// Case 55: what is too large for the store is refused with its size and
+// limit, whoever brings it, and the task goes on.
+func TestTooLarge(t *testing.T) {
+	const limit = 64 << 10
+	store, err := wal.Open(t.TempDir(), &wal.Options{MaxRecordBytes: limit})
+	check(t, err)
+	l := open(t, store, nil)
+	large := wire.MustParse(`{"action":"accept","content":{"x":"` + strings.Repeat("x", limit) + `"}}`)
+	id := create(t, l, nil)
+	h := handle(t, l, id)
+	refused := func(what string, err error) {
+		t.Helper()
+		var tooLarge *wal.TooLargeError
+		if !errors.As(err, &tooLarge) || tooLarge.Limit != limit || tooLarge.Size <= limit {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err = l.CreateTask(ctx, &durabletasks.CreateOptions{Payload: large})
+	refused("a payload", err)
+	refused("a message", h.Progress(ctx, strings.Repeat("x", limit), nil))
+	refused("a checkpoint", h.Progress(ctx, "", &durabletasks.ProgressOptions{Checkpoint: large}))
+	refused("a result", h.Complete(ctx, large))
+	refused("an error", h.Fail(ctx, &wire.Error{Message: "m", Data: large}))
+	_, err = h.RequestInput(ctx, map[string]wire.JSON{"a": wire.MustParse(`{"method":"roots/list","params":{"x":` + large.String() + `}}`)})
+	refused("a request", err)
+	if r := stored(t, store, id); r.Version != 0 || r.UsedInputKeys != nil {
+		t.Errorf("changed: %+v", r)
+	}
+	answers := make(chan error, 1)
+	go func() {
+		_, err := h.RequestInput(ctx, forms("a"))
+		answers <- err
+	}()
+	for v, err := range l.Watch(ctx, id) {
+		check(t, err)
+		if v.Status == durabletasks.StatusInputRequired {
+			break
+		}
+	}
+	_, err = l.UpdateTask(ctx, id, map[string]wire.JSON{"a": large})
+	refused("an answer", err)
+	_, err = l.UpdateTask(ctx, id, accepts("a"))
+	check(t, err)
+	check(t, <-answers)
+	check(t, h.Complete(ctx, done))
 }
 
 // Cancelled keeps the message unless it has another.

@@ -653,6 +653,15 @@ func TestOwners(t *testing.T) {
 			}
 			check(t, h.Cancelled(ctx, ""))
 			wantError(t, "waiter", (<-waiter).err, durabletasks.ErrTerminal)
+
+			// An owner is an identity, not a session: it outlives the process.
+			later := open(t, store, nil)
+			for j, other := range owners {
+				_, err := later.GetTask(durabletasks.WithOwner(ctx, other), id)
+				if (err == nil) != (i == j) {
+					t.Errorf("after a restart, a task of %.10q as %.10q: %v", owner, other, err)
+				}
+			}
 		}
 	})
 }

@@ -12,9 +12,9 @@ var aliasDefects = []defect{
 		plant: func(p *planted) {
 			p.create = func(c ctx, r record) error {
 				err := p.doCreate(c, r)
-				if err == nil {
-					p.mu.Lock()
-					defer p.mu.Unlock()
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if _, ok := p.records[r.ID]; ok && err == nil { // not swept meanwhile
 					r.Version = 0
 					p.records[r.ID] = r
 				}

@@ -13,13 +13,13 @@ var updateDefects = []defect{
 		name: "create keeps the version passed in",
 		plant: func(p *planted) {
 			p.create = func(c ctx, r record) error {
-				if err := p.doCreate(c, r); err != nil {
-					return err
-				}
+				err := p.doCreate(c, r)
 				p.mu.Lock()
 				defer p.mu.Unlock()
-				p.put(r)
-				return nil
+				if _, ok := p.records[r.ID]; ok && err == nil { // not swept meanwhile
+					p.put(r)
+				}
+				return err
 			}
 		},
 		fails: []string{"S05/create-stores-version-zero"},

@@ -93,7 +93,8 @@ func (r *Record) Expired(now time.Time) bool {
 // The clauses of the contract; package storetest has a check for each:
 //
 //   - S1: when Create or Update returns without an error, the record is as
-//     durable as the store makes it, and visible to every later call.
+//     durable as the store makes it, and visible to every later call, field
+//     for field as it was passed in, times in UTC.
 //   - S2: Create never overwrites: an id that is taken is [ErrExists], and the
 //     stored record is unchanged. An expired record that is still stored may
 //     count as taken.
@@ -106,11 +107,13 @@ func (r *Record) Expired(now time.Time) bool {
 //     nothing and reports a [*ConflictError]. Of several concurrent updates
 //     from one version exactly one wins. Only versions decide, never times.
 //   - S7: what is handed in or out never aliases what is stored.
-//   - S8: an Update is seen whole or not at all, by every reader.
+//   - S8: an Update replaces the whole record, and is seen whole or not at
+//     all, by every reader.
 //   - S9: a record expires at CreatedAt + TTL, that moment included, whether
 //     swept or not, also after its TTL has changed, and across a reopen.
 //   - S10: Sweep removes every record that is expired at the time it is given
-//     and returns how many; after it their ids are free for Create.
+//     and returns how many; after it their ids are free for Create. Nothing
+//     else removes a record, so that a clock that was wrong deletes nothing.
 //   - S11: a durable store gives back every committed record after Close and
 //     a reopen, byte for byte.
 //   - S12: after Close every call reports [ErrClosed]; Close itself is

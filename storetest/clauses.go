@@ -3,16 +3,16 @@ package storetest
 // clauses holds the sentences of the contract as [durabletasks.TaskStore] and
 // [durabletasks.Scanner] and [durabletasks.Watcher] state them; a failure is printed below its sentence.
 var clauses = map[string]string{
-	"S01":   "when Create or Update returns without an error, the record is as durable as the store makes it, and visible to every later call.",
+	"S01":   "when Create or Update returns without an error, the record is as durable as the store makes it, and visible to every later call, field for field as it was passed in, times in UTC.",
 	"S02":   "Create never overwrites: an id that is taken is ErrExists, and the stored record is unchanged. An expired record that is still stored may count as taken.",
 	"S03":   "an unknown and an expired record are the same ErrNotFound, for Update too, which never creates.",
 	"S04":   "reads change nothing.",
 	"S05":   "Create stores version 0 and every Update raises the version by exactly one, whatever the record that is passed in says.",
 	"S06":   "an Update whose expected version is not the stored one changes nothing and reports a *ConflictError. Of several concurrent updates from one version exactly one wins. Only versions decide, never times.",
 	"S07":   "what is handed in or out never aliases what is stored.",
-	"S08":   "an Update is seen whole or not at all, by every reader.",
+	"S08":   "an Update replaces the whole record, and is seen whole or not at all, by every reader.",
 	"S09":   "a record expires at CreatedAt + TTL, that moment included, whether swept or not, also after its TTL has changed, and across a reopen.",
-	"S10":   "Sweep removes every record that is expired at the time it is given and returns how many; after it their ids are free for Create.",
+	"S10":   "Sweep removes every record that is expired at the time it is given and returns how many; after it their ids are free for Create. Nothing else removes a record, so that a clock that was wrong deletes nothing.",
 	"S11":   "a durable store gives back every committed record after Close and a reopen, byte for byte.",
 	"S12":   "after Close every call reports ErrClosed; Close itself is idempotent and reports nil then.",
 	"S13":   "a context that is done stops a call before it commits, with the context's error, and leaves nothing half done. A call that has committed reports success.",

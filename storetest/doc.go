@@ -142,6 +142,8 @@
 //	         reports-closed
 //	         sees-whole-updates
 //	         shows-the-unfinished-after-a-reopen [Reopen]
+//	         instances-show-only-their-own [Share]
+//	         what-an-instance-leaves-goes-to-one [Share]
 //	Watcher  tells-of-other-instances [Share]
 //	         changed-may-call-the-store [Share]
 //	         ends-with-its-context

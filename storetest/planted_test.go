@@ -19,6 +19,7 @@ type (
 type disk struct {
 	mu      sync.Mutex
 	records map[string]record
+	runs    map[string]*planted // the instance that is to run a task
 	history []change
 	changed chan struct{} // closed, and replaced, when something changes
 }
@@ -41,6 +42,7 @@ type planted struct {
 	admit   func(r record) error             // whether r may be created; with mu held
 	accept  func(next record, v int64) error // whether next may replace what is stored; with mu held
 	raise   func(next record, v int64) int64 // the version that an update from v stores; with mu held
+	mine    func(id string) bool             // whether this instance is to run a task; with mu held
 	saved   func(record) (record, bool)      // what a reopen finds of a record; false: nothing
 
 	create func(ctx, record) error
@@ -71,13 +73,13 @@ func plant(now func() time.Time, defect func(*planted), d *disk) *planted {
 	}
 	p.admit, p.accept = p.doAdmit, p.doAccept
 	p.create, p.get, p.update, p.sweep, p.close = p.doCreate, p.doGet, p.doUpdate, p.doSweep, p.doClose
-	p.scan, p.watch = p.doScan, p.doWatch
+	p.scan, p.watch, p.mine = p.doScan, p.doWatch, p.doMine
 	defect(p)
 	return p
 }
 
 func newDisk(records map[string]record) *disk {
-	return &disk{records: records, changed: make(chan struct{})}
+	return &disk{records: records, runs: make(map[string]*planted), changed: make(chan struct{})}
 }
 
 // subject returns the store with a defect as the suite wants it.
@@ -148,6 +150,7 @@ func (p *planted) doCreate(c ctx, r record) error {
 	}
 	r.Version = 0
 	p.put(r)
+	p.runs[r.ID] = p
 	return nil
 }
 
@@ -238,7 +241,7 @@ func (p *planted) doScan(c ctx, visit func(record) bool) error {
 	err := p.usable(c)
 	var unfinished []record
 	for _, r := range p.records {
-		if !r.Status.Terminal() && !p.expired(r, p.now()) {
+		if !r.Status.Terminal() && !p.expired(r, p.now()) && p.mine(r.ID) {
 			unfinished = append(unfinished, p.out(r))
 		}
 	}
@@ -252,6 +255,15 @@ func (p *planted) doScan(c ctx, visit func(record) bool) error {
 		}
 	}
 	return nil
+}
+
+// doMine makes this the instance that is to run a task, if no other is that
+// lives.
+func (p *planted) doMine(id string) bool {
+	if other := p.runs[id]; other == nil || other.closed {
+		p.runs[id] = p
+	}
+	return p.runs[id] == p
 }
 
 func (p *planted) doWatch(c ctx, changed func(string)) error {

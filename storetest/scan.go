@@ -20,6 +20,8 @@ var scanChecks = []check{
 	{scanner, "reports-closed", needsScanner, scanReportsClosed},
 	{scanner, "sees-whole-updates", needsScanner, scanSeesWhole},
 	{scanner, "shows-the-unfinished-after-a-reopen", needsScanner | needsReopen, scanAfterReopen},
+	{scanner, "instances-show-only-their-own", needsScanner | needsShare, scanShowsOwn},
+	{scanner, "what-an-instance-leaves-goes-to-one", needsScanner | needsShare, scanShowsLeft},
 }
 
 // scan returns what a Scan shows, by id; each record once.
@@ -212,4 +214,38 @@ func scanAfterReopen(t *trial) {
 	t.update(t.full("finished", 2), 0)
 	t.reopen()
 	t.shows("after a reopen", working, asking)
+}
+
+func scanShowsOwn(t *trial) {
+	one, other := t.record("of one"), t.record("of the other")
+	t.create(one)
+	second := t.on(t.share())
+	second.create(other)
+	t.shows("beside another instance", one)
+	second.shows("beside another instance", other)
+	one.StatusMessage = "updated by the other"
+	one = second.update(one, 0)
+	second.shows("after an Update of what another instance created", other)
+	t.shows("after another instance's Update", one)
+}
+
+func scanShowsLeft(t *trial) {
+	const tasks = 12
+	others := t.instances()[1:]
+	for i := range tasks {
+		t.create(t.record(fmt.Sprint("task ", i)))
+	}
+	if err := t.store.Close(); err != nil {
+		t.fatalf("Close beside other instances: %v", err)
+	}
+	shown := make([]map[string]durabletasks.Record, len(others))
+	t.parallel(len(others), func(i int) { shown[i] = others[i].scan() })
+	for id := range shown[0] {
+		if _, again := shown[1][id]; again {
+			t.fatalf("two concurrent Scans showed task %s, of an instance that was closed", clip(id))
+		}
+	}
+	if n := len(shown[0]) + len(shown[1]); n != tasks {
+		t.fatalf("concurrent Scans by two instances showed %d of the %d tasks of one that was closed", n, tasks)
+	}
 }

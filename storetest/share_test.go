@@ -26,7 +26,7 @@ var shareDefects = []defect{
 			}
 		},
 		fails: []string{"S01/commits-are-visible-to-other-instances"},
-		also:  []string{"S06/one-of-many-instances-updates", "S12/instances-close-alone", "Watcher/changed-may-call-the-store"},
+		also:  []string{"S06/one-of-many-instances-updates", "S12/instances-close-alone", "Scanner/instances-show-only-their-own", "Watcher/changed-may-call-the-store"},
 	},
 	{
 		name:   "an instance knows the ids that it has created",
@@ -122,5 +122,35 @@ var shareDefects = []defect{
 			}
 		},
 		fails: []string{"S12/instances-close-alone"},
+	},
+	{
+		name:   "an instance scans what others run",
+		shared: true,
+		plant:  func(p *planted) { p.mine = func(string) bool { return true } },
+		fails:  []string{"Scanner/instances-show-only-their-own", "Scanner/what-an-instance-leaves-goes-to-one"},
+	},
+	{
+		name:   "an instance scans only what it has created",
+		shared: true,
+		plant: func(p *planted) {
+			p.mine = func(id string) bool { return p.runs[id] == p || p.runs[id] == nil }
+		},
+		fails: []string{"Scanner/what-an-instance-leaves-goes-to-one"},
+	},
+	{
+		name:   "an update takes a task over",
+		shared: true,
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				r, err := p.doUpdate(c, next, expected)
+				if err == nil {
+					p.mu.Lock()
+					p.runs[r.ID] = p
+					p.mu.Unlock()
+				}
+				return r, err
+			}
+		},
+		fails: []string{"Scanner/instances-show-only-their-own"},
 	},
 }

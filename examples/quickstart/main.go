@@ -70,7 +70,7 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := server.Run(ctx, &mcp.StdioTransport{}); err != nil {
+	if err := server.Run(ctx, adapter.Transport(&mcp.StdioTransport{})); err != nil {
 		log.Print(err)
 	}
 	// A client kills its server soon after it has closed stdin. What does not

@@ -52,8 +52,8 @@ type Options struct {
 	// [DefaultWatchInterval].
 	WatchInterval time.Duration
 
-	// Now is the clock for expiry. Nil means the system's. Processes that
-	// share a file must agree about the time. It is called concurrently.
+	// Now is the clock for expiry. Nil means a [durabletasks.Clock], which
+	// does not believe a jump ahead at once.
 	Now func() time.Time
 }
 
@@ -119,7 +119,7 @@ func (o *Options) complete() error {
 		o.WatchInterval = DefaultWatchInterval
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = new(durabletasks.Clock).Now
 	}
 	switch {
 	case o.MaxRecordBytes < 0 || o.MaxRecordBytes > maxRecordBytes:

@@ -536,6 +536,9 @@ func TestPayloads(t *testing.T) {
 		id := create(t, l, nil)
 		wantError(t, bad, handle(t, l, id).Complete(ctx, wire.MustParse(bad)), durabletasks.ErrInvalid)
 	}
+	deep := wire.MustParse(strings.Repeat("[", wire.MaxDepth) + strings.Repeat("]", wire.MaxDepth)) // case 12
+	id := create(t, l, nil)
+	wantError(t, "an error with data that is too deep in it", handle(t, l, id).Fail(ctx, &wire.Error{Message: "m", Data: deep}), durabletasks.ErrInvalid)
 	for want, in := range map[string]*wire.Error{
 		"{\"code\":-9223372036854775808,\"message\":\"\\\"<\u2028\\u0000\"}": {Code: -1 << 63, Message: "\"<\u2028\x00"},
 		`{"code":0,"message":"m","data":` + odd + `}`:                        {Message: "m", Data: wire.MustParse(odd)},

@@ -312,6 +312,25 @@ func TestOneWorkerAtATime(t *testing.T) {
 	})
 }
 
+// An id that a running task has is taken, and the task keeps its worker.
+func TestStartWithTheIDOfARunningTask(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := open(t, newShared(), &durabletasks.Options{NewID: func() string { return "t" }, MaxWorkers: 2})
+		_, err := l.Start(ctx, nil, sleeping)
+		check(t, err)
+		for range 3 { // and no slot is lost
+			_, err = l.Start(ctx, nil, sleeping)
+			wantError(t, "Start", err, durabletasks.ErrExists)
+		}
+		wantError(t, "Go", l.Go(ctx, "t", sleeping), durabletasks.ErrRunning)
+		check(t, l.CancelTask(ctx, "t"))
+		synctest.Wait()
+		if v := get(t, l, "t"); v.Status != durabletasks.StatusCancelled {
+			t.Errorf("status %s", v.Status)
+		}
+	})
+}
+
 type valueKey struct{}
 
 // Case 1: a worker's context has the values of the request that began it, and

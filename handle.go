@@ -76,7 +76,15 @@ func (l *TaskLifecycle) attach(base context.Context, id string) *workerContext {
 	w := &workerContext{Context: ctx, cancel: cancel}
 	t := l.local.acquire(id)
 	t.attach(w)
-	l.look(t, 0) // what changed before the context was known, it is told here
+	// What changed before the context was known, it is told here.
+	looked := false
+	l.guard("store", func() {
+		l.look(t, 0)
+		looked = true
+	})
+	if !looked {
+		l.lookAgain(t, lookLater, true)
+	}
 	if l.open() != nil {
 		t.interrupt(ErrShutdown)
 	}

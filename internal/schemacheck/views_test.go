@@ -1,6 +1,7 @@
 package schemacheck
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -76,6 +77,11 @@ func (g generator) task() wire.Task {
 func TestGoldens(t *testing.T) {
 	extension, protocol := load(t, ext), load(t, core)
 	params := extension.validator(ext + "#/$defs/TaskStatusNotificationParams")
+	agreed := extension.validator(ext + "#/$defs/TaskSubscriptionAcknowledgedNotifications") // what the extension adds
+	whole := protocol.validator(core + "#/$defs/SubscriptionsAcknowledgedNotificationParams")
+	acknowledged := func(text string) error {
+		return errors.Join(whole(text), agreed(wire.MustParse(text).Get("notifications").String()))
+	}
 	anyError := extension.validator(ext + "#/$defs/Error")
 	response := func(check func(string) error) func(string) error {
 		return func(text string) error { return check(`{"jsonrpc":"2.0","id":1,"error":` + text + `}`) }
@@ -89,6 +95,7 @@ func TestGoldens(t *testing.T) {
 		{"update.json", extension.validator(ext + "#/$defs/UpdateTaskResult")},
 		{"cancel.json", extension.validator(ext + "#/$defs/CancelTaskResult")},
 		{"notification*.json", params},
+		{"listening*.json", acknowledged},
 		{"error-missing-capability.json", response(protocol.validator(core + "#/$defs/MissingRequiredClientCapabilityError"))},
 		{"error-version.json", response(protocol.validator(core + "#/$defs/UnsupportedProtocolVersionError"))},
 		{"error-*.json", anyError},

@@ -61,6 +61,9 @@ func workloadCalls(t *testing.T, sync bool, segment int) []*sysCall {
 // so many.
 func every(count, sample int, f func(n int)) {
 	stride := 1
+	if raced {
+		sample /= 5
+	}
 	if rounds(0, 1) == 0 {
 		stride = max(1, count/sample)
 	}

@@ -25,7 +25,6 @@ type fault struct {
 	hit   func() // called before the failure
 	seen  []string
 	bytes int64 // that were written
-	most  int64 // that were written at once
 }
 
 func (f *fault) step(name string, bytes int) error {
@@ -33,7 +32,6 @@ func (f *fault) step(name string, bytes int) error {
 	defer f.mu.Unlock()
 	f.seen = append(f.seen, name)
 	f.bytes += int64(bytes)
-	f.most = max(f.most, int64(bytes))
 	if f.after < 0 || f.only != "" && f.only != name {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
 )
@@ -50,7 +51,8 @@ const (
 // goroutine: a caller who finds nobody committing does it at once, alone and
 // without any hand-off. Callers who come meanwhile queue up, and the first of
 // them commits for all of them next, so that they share one write and one
-// sync.
+// sync. Where commits are synced, which takes long, and the last one had
+// company, whoever comes first waits a moment for the others.
 //
 // A caller whose context ends while it queues leaves nothing behind; once it
 // is taken from the queue it waits for the outcome.
@@ -63,7 +65,11 @@ func (s *Store) submit(o *op) error {
 	if !s.busy {
 		s.busy = true
 		s.mu.Unlock()
-		s.batch = append(s.batch[:0], o)
+		if s.expected > 1 {
+			s.take(o)
+		} else {
+			s.batch = append(s.batch[:0], o)
+		}
 		s.lead(o)
 		return o.err
 	}
@@ -102,11 +108,7 @@ func (s *Store) take(own *op) {
 	if own.alone != nil {
 		return
 	}
-	// Those who were just told of their commit are about to come back with
-	// the next; letting them fills the batch.
-	for range 3 {
-		runtime.Gosched()
-	}
+	s.await()
 	s.mu.Lock()
 	size, n := len(own.frame), 0
 	for _, o := range s.queue {
@@ -121,6 +123,27 @@ func (s *Store) take(own *op) {
 	s.mu.Unlock()
 }
 
+// await lets those come who were just told of their commit and are about to
+// return with the next one, so that the batch is full. It gives up after a
+// moment that is short beside what the batch itself will take.
+func (s *Store) await() {
+	for range 3 {
+		runtime.Gosched()
+	}
+	if !s.opts.Sync {
+		return
+	}
+	for start := time.Now(); time.Since(start) < s.syncTook/8; {
+		s.mu.Lock()
+		all := len(s.queue)+1 >= s.expected
+		s.mu.Unlock()
+		if all {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
 // lead commits the batch, tells everybody in it but own, and passes the lead
 // on. Only one caller is in here at a time: whatever belongs to the committer
 // needs no lock.
@@ -133,6 +156,11 @@ func (s *Store) lead(own *op) {
 		return
 	}
 	s.commit(s.batch)
+	if s.opts.Sync {
+		s.mu.Lock()
+		s.expected = len(s.batch) + len(s.queue)
+		s.mu.Unlock()
+	}
 	for i, o := range s.batch {
 		s.batch[i] = nil
 		if o != own {
@@ -264,7 +292,10 @@ func (s *Store) flush() error {
 	if err := s.journal.flush(); err != nil || !s.opts.Sync {
 		return err
 	}
-	return s.journal.sync()
+	start := time.Now()
+	err := s.journal.sync()
+	s.syncTook = time.Since(start)
+	return err
 }
 
 // fail ends all writing: after a failed write or sync nobody knows what the

@@ -36,7 +36,9 @@ type Store struct {
 	ledger     *ledger
 	batch      []*op
 	accepted   []*op
-	credit     int64 // bytes that cleaning may still copy
+	expected   int           // how many are likely to want the next commit
+	syncTook   time.Duration // by the last commit
+	credit     int64         // bytes that cleaning may still copy
 	cleanAfter time.Time
 	cleanPause time.Duration
 }

@@ -317,7 +317,7 @@ func (s *Store) show(o *op) {
 		}
 		n := &node{base: o.index, slot: noSlot}
 		n.st.Store(o.next)
-		s.index.put(n)
+		s.index.put(n, o.replaced)
 		s.ledger.append(n)
 		s.ledger.resize(n, o.size)
 		s.ledger.schedule(n)

@@ -54,12 +54,13 @@ func (x *index) get(id string) *node {
 	return n
 }
 
-// put adds a node under its record's id, in the place of another if need be.
-func (x *index) put(n *node) {
+// put adds a node under its record's id, in the place of old, if that is not
+// nil.
+func (x *index) put(n, old *node) {
 	id := n.st.Load().id
 	sh := x.shard(id)
 	sh.mu.Lock()
-	if sh.nodes[id] != nil {
+	if old != nil {
 		delete(sh.nodes, id) // or the old node's id stays as the key, with all that it is a piece of
 	}
 	sh.nodes[id] = n

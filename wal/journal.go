@@ -39,6 +39,7 @@ type journal struct {
 	dead     int       // leading segments without a needed entry
 	deadSize int64     // their bytes
 
+	early      early // hastens the sync of the segment that is written to
 	batch      tidwall.Batch
 	batchBytes int
 	rolled     uint64 // the batch starts a segment with this entry, if not 0
@@ -143,8 +144,10 @@ func (j *journal) flush() error {
 	}
 	j.batchBytes = 0
 	if j.rolled == 0 {
+		j.early.wrote(j.dir, &j.segments[len(j.segments)-1])
 		return nil
 	}
+	j.early.close()
 	j.durable = j.rolled - 1 // the library has synced the segment that is full
 	j.rolled = 0
 	return j.syncDir()
@@ -250,6 +253,7 @@ func (j *journal) drop(limit int) (broken bool, err error) {
 
 // close syncs and closes the log.
 func (j *journal) close() error {
+	j.early.close()
 	err := j.sync()
 	if cerr := j.log.Close(); err == nil && cerr != nil {
 		err = fmt.Errorf("close: %w", foreign(cerr))
@@ -260,4 +264,7 @@ func (j *journal) close() error {
 // abandon closes the log after an error, without another attempt to save
 // anything. If the library cannot close its file any more, the runtime does
 // once the journal is unreachable.
-func (j *journal) abandon() { _ = j.log.Close() }
+func (j *journal) abandon() {
+	j.early.close()
+	_ = j.log.Close()
+}

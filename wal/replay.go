@@ -70,7 +70,7 @@ func (r *replay) whole(f *frame, st *state) error {
 	if n == nil {
 		n = new(node)
 		n.st.Store(st)
-		r.index.put(n)
+		r.index.put(n, nil)
 		n.base = f.index
 		r.ledger.append(n)
 	} else {
@@ -78,7 +78,7 @@ func (r *replay) whole(f *frame, st *state) error {
 			return fmt.Errorf("copy of version %d, but the record is at version %d", st.version, was)
 		}
 		n.st.Store(st)
-		r.index.put(n)
+		r.index.put(n, n)
 		r.ledger.renew(n, f.index)
 	}
 	r.ledger.resize(n, uint32(entrySize(headerSize+len(f.body))))

@@ -148,7 +148,7 @@ func TestSalvage(t *testing.T) {
 	}
 
 	out, s := salvage(t, dir)
-	if out.Records != len(want) || out.Incomplete != 0 || len(out.Damage) != 0 {
+	if out.Records != len(want) || out.Incomplete != 0 || out.Lost != 0 || len(out.Damage) != 0 {
 		t.Errorf("an undamaged log: %+v", out)
 	}
 	if check("undamaged", s, out) != 0 {

@@ -100,11 +100,16 @@ func salvageRecords(ctx context.Context, dir string) (*Salvaged, *ledger, error)
 
 	r := newReplay(newIndex())
 	incomplete := map[*node]bool{}
+	cut := newestCut(entries)
 	for _, e := range entries {
 		f, _ := openFrame(e.frame, e.index)
 		if err := r.entry(&f); err != nil {
+			n, base := r.updated(&f)
+			if n == nil && base < cut {
+				continue // it was given up when its base was
+			}
 			out.Lost++
-			if n := r.updated(&f); n != nil {
+			if n != nil {
 				incomplete[n] = true
 			}
 			continue
@@ -132,14 +137,25 @@ func isSegmentName(name string) bool {
 	return err == nil && (name[digits:] == "" || name[digits:] == startSuffix)
 }
 
-// updated returns the record that an update, which could not be replayed, was
-// for, or nil if there is none.
-func (r *replay) updated(f *frame) *node {
+// newestCut returns the highest entry below which none is needed.
+func newestCut(entries []foundEntry) (cut uint64) {
+	for _, e := range entries {
+		if f, _ := openFrame(e.frame, e.index); f.kind == kindCut {
+			body := reader{rest: string(f.body)}
+			cut = max(cut, body.uvarint())
+		}
+	}
+	return cut
+}
+
+// updated returns what an update that could not be replayed is for: the
+// record, or nil if there is none, and the entry that it builds on.
+func (r *replay) updated(f *frame) (*node, uint64) {
 	if f.kind != kindUpdate || len(f.body) < baseSize {
-		return nil
+		return nil, f.index
 	}
 	body := reader{rest: string(f.body[baseSize:])}
-	return r.index.get(body.text())
+	return r.index.get(body.text()), binary.LittleEndian.Uint64(f.body)
 }
 
 // search finds the whole entries in a file. What is not one, it skips byte by

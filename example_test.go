@@ -16,6 +16,7 @@ import (
 )
 
 // A worker that asks before it acts. A user who declines is an answer too.
+// A worker that runs again after a restart takes up what was asked already.
 func ExampleHandle_RequestInput() {
 	cleanUp := func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 		form, err := wire.FormRequest{
@@ -26,6 +27,9 @@ func ExampleHandle_RequestInput() {
 			return wire.JSON{}, err
 		}
 		answers, err := h.RequestInput(ctx, map[string]wire.JSON{"confirm": form})
+		if errors.Is(err, durabletasks.ErrDuplicateKey) {
+			answers, err = h.ResumeInput(ctx)
+		}
 		if err != nil {
 			return wire.JSON{}, err
 		}
@@ -140,12 +144,12 @@ func ExampleTaskLifecycle_Recover() {
 				return wire.JSON{}, err
 			}
 		}
-		// A question is asked once in a task's life: a worker that may have
-		// asked it before looks first.
-		answers, err := h.ResumeInput(ctx)
-		if errors.Is(err, durabletasks.ErrNoInput) {
-			roots := wire.MustParse(`{"method":"roots/list"}`)
-			answers, err = h.RequestInput(ctx, map[string]wire.JSON{"roots": roots})
+		// A question is asked once in a task's life: a worker that has asked
+		// it before takes up that one.
+		roots := wire.MustParse(`{"method":"roots/list"}`)
+		answers, err := h.RequestInput(ctx, map[string]wire.JSON{"roots": roots})
+		if errors.Is(err, durabletasks.ErrDuplicateKey) {
+			answers, err = h.ResumeInput(ctx)
 		}
 		if err != nil {
 			return wire.JSON{}, err // ErrShutdown: the task stays, to be resumed

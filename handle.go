@@ -223,10 +223,12 @@ func extend(r *Record, now time.Time, d time.Duration) bool {
 // the requests by their keys in [StatusInputRequired] until then (tasks.md,
 // "Task Update Requests"). Each request is one of elicitation/create,
 // sampling/createMessage or roots/list, with its params. A key is never used
-// twice in a task's lifetime, also not after a restart.
+// twice in a task's lifetime, also not after a restart: a worker that runs
+// again gets a [*DuplicateKeyError] for what its predecessor has asked, and
+// then the answers from [Handle.ResumeInput].
 //
 // If ctx ends, the waiting ends, with its cause; the requests stay
-// outstanding and the answers are kept, for [Handle.ResumeInput].
+// outstanding and the answers are kept, for ResumeInput.
 //
 // Errors: [ErrInvalid] for no requests; a [*wire.ShapeError] that names the
 // key; [ErrInputPending]; [*DuplicateKeyError]; [ErrNotFound];

@@ -93,7 +93,8 @@ func ExampleDefer() {
 	})
 }
 
-// A worker that asks the user.
+// A worker that asks the user. When it runs again after a restart, the same
+// call finds the question that is already asked, or its answer.
 func ExampleAsk() {
 	var adapter *gosdk.Adapter
 
@@ -102,7 +103,8 @@ func ExampleAsk() {
 			Message: "Delete 12 files?",
 			RequestedSchema: map[string]any{
 				"type":       "object",
-				"properties": map[string]any{"sure": map[string]any{"type": "boolean"}},
+				"properties": map[string]any{"sure": map[string]any{"type": "boolean", "title": "I am sure"}},
+				"required":   []string{"sure"},
 			},
 		}})
 		if err != nil {

@@ -57,7 +57,8 @@ type Options struct {
 	SweepInterval time.Duration
 
 	// KeepExpiry lets a task expire while its worker runs. By default the
-	// time to live of a task whose worker the engine runs is raised in time.
+	// time to live of a task whose worker the engine runs is raised in time,
+	// also while the worker waits for an answer that may never come.
 	KeepExpiry bool
 
 	// MaxWorkers bounds how many workers the engine runs at once; 0 means no

@@ -53,7 +53,7 @@ func index(ctx context.Context, h *durabletasks.Handle, in indexInput) (*mcp.Cal
 }
 
 func main() {
-	store, err := wal.Open("tasks", nil) // a directory; durable when CreateTask returns
+	store, err := wal.Open("tasks", nil) // a directory; what is in it survives the process
 	if err != nil {
 		log.Fatal(err)
 	}

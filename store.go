@@ -52,8 +52,8 @@ type Record struct {
 
 	Owner           string    // who may see the task; the empty owner is an identity too
 	CancelRequested bool      // a client asked to cancel; the worker decides what comes of it
-	Payload         wire.JSON // what the host needs to run the task again; given at create, never changes
-	Checkpoint      wire.JSON // the worker's own saved state
+	Payload         wire.JSON // what the host needs to run the task again; given at create, dropped when the task ends
+	Checkpoint      wire.JSON // the worker's own saved state; dropped when the task ends
 
 	Version int64 // commits since create; 0 when created
 }

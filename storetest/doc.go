@@ -37,8 +37,11 @@
 // context that ends while a call runs leaves one of two outcomes: nothing was
 // committed and its error is reported, or all was and none is (S13). JSON
 // values and strings come back byte for byte, also strings that are not valid
-// UTF-8 (S01, S15). Times come back in UTC (S01). A nil map or slice counts as
-// equal to an empty one.
+// UTF-8 (S01, S15), so a record that goes through encoding/json as it is does
+// not come back: absent values become null there, and texts are escaped or
+// repaired. Times come back in UTC (S01). The error for a context that is done
+// is that of its Err, not its cause (S13). A nil map or slice counts as equal
+// to an empty one.
 //
 // # The rules
 //

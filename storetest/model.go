@@ -15,9 +15,10 @@ import (
 
 // Model makes random calls, with clock steps and reopens where the subject
 // has them, and compares every answer with that of a plain map. A history that
-// fails is made as short as can be and printed. The flags of package rapid say
-// how many histories there are and how long they get, such as -rapid.checks;
-// with -short there are fewer. The subject's Timeout is for one history.
+// fails is made as short as can be, printed, and kept in testdata/rapid to be
+// tried first the next time. The flags of package rapid say how many histories
+// there are and how long they get, such as -rapid.checks; with -short there
+// are fewer. The subject's Timeout is for one history.
 //
 // The stores of all histories are cleaned up when t ends.
 func Model(t *testing.T, s Subject) {

@@ -92,7 +92,8 @@ func CheckInputRequest(request JSON) error {
 //
 // The content of an elicitation's answer is not compared with the requested
 // schema, and an answer may accept without content: clients differ, and what
-// to make of the difference is for the worker to judge (see [ElicitAnswer]).
+// to make of the difference is for the worker to judge (see
+// [FormRequest.Check]).
 func CheckInputResponse(request, response JSON) error {
 	answer := elicitResult
 	switch method, _ := request.Get("method").Text(); method {

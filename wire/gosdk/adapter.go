@@ -29,9 +29,10 @@ type Options struct {
 
 	// Recover takes up the tasks that an earlier process left unfinished, by
 	// [Adapter.Resume], before the first request that calls a tool or
-	// concerns a task is answered. Leave it off if other processes may be
-	// working on tasks of the same store, and where several servers share an
-	// engine set it for one.
+	// concerns a task is answered. That is once: for a store that processes
+	// share, leave it off and call [durabletasks.TaskLifecycle.Recover] with
+	// Adapter.Resume again and again. Where several servers share an engine,
+	// set it for one.
 	Recover bool
 
 	// Resume returns the worker of an unfinished task that belongs to no task

@@ -38,7 +38,7 @@ func runServer(dir string) (err error) {
 	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "crawl", Description: "Reads pages."}, crawl, nil)
 	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "add", Description: "Adds two numbers."}, add, nil)
 	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "publish", Description: "Publishes, if the user is sure."}, publish, nil)
-	return server.Run(context.Background(), &mcp.StdioTransport{})
+	return server.Run(context.Background(), adapter.Transport(&mcp.StdioTransport{}))
 }
 
 type crawlInput struct {

@@ -17,7 +17,7 @@ import (
 
 // A worker that asks before it acts. A user who declines is an answer too.
 // A worker that runs again after a restart takes up what was asked already.
-func ExampleHandle_RequestInput() {
+func ExampleHandle_Ask() {
 	cleanUp := func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 		form, err := wire.FormRequest{
 			Message: "Delete 12 files?",
@@ -26,10 +26,7 @@ func ExampleHandle_RequestInput() {
 		if err != nil {
 			return wire.JSON{}, err
 		}
-		answers, err := h.RequestInput(ctx, map[string]wire.JSON{"confirm": form})
-		if errors.Is(err, durabletasks.ErrDuplicateKey) {
-			answers, err = h.ResumeInput(ctx)
-		}
+		answers, err := h.Ask(ctx, map[string]wire.JSON{"confirm": form})
 		if err != nil {
 			return wire.JSON{}, err
 		}
@@ -144,13 +141,10 @@ func ExampleTaskLifecycle_Recover() {
 				return wire.JSON{}, err
 			}
 		}
-		// A question is asked once in a task's life: a worker that has asked
-		// it before takes up that one.
+		// A question is asked once in a task's life: a worker that runs again
+		// takes up what was asked.
 		roots := wire.MustParse(`{"method":"roots/list"}`)
-		answers, err := h.RequestInput(ctx, map[string]wire.JSON{"roots": roots})
-		if errors.Is(err, durabletasks.ErrDuplicateKey) {
-			answers, err = h.ResumeInput(ctx)
-		}
+		answers, err := h.Ask(ctx, map[string]wire.JSON{"roots": roots})
 		if err != nil {
 			return wire.JSON{}, err // ErrShutdown: the task stays, to be resumed
 		}

@@ -150,13 +150,34 @@ func (h *Handle) Progress(ctx context.Context, message string, opts *ProgressOpt
 			r.PollInterval = poll
 		}
 		if !o.Checkpoint.IsZero() {
-			r.Checkpoint = o.Checkpoint
-			if r.Status == StatusWorking && h.hasTaken(r.InputResponses) {
-				r.InputResponses = nil
-			}
+			h.save(r, o.Checkpoint)
 		}
 		return stamped, nil
 	})
+}
+
+// SaveCheckpoint replaces the worker's saved state and nothing else; see
+// [ProgressOptions].Checkpoint. A client sees that the task was updated.
+//
+// Errors: [ErrInvalid] for an absent checkpoint; [ErrNotFound];
+// [*TerminalError]; [ErrClosed]; ctx's; the store's own.
+func (h *Handle) SaveCheckpoint(ctx context.Context, checkpoint wire.JSON) error {
+	if checkpoint.IsZero() {
+		return fmt.Errorf("%w: no checkpoint", ErrInvalid)
+	}
+	return h.update(ctx, func(r *Record) (change, error) {
+		h.save(r, checkpoint)
+		return stamped, nil
+	})
+}
+
+// save sets a record's checkpoint, and drops the answers that the worker has
+// had.
+func (h *Handle) save(r *Record, checkpoint wire.JSON) {
+	r.Checkpoint = checkpoint
+	if r.Status == StatusWorking && h.hasTaken(r.InputResponses) {
+		r.InputResponses = nil
+	}
 }
 
 // Checkpoint returns the state that a worker of this task has saved last, in
@@ -224,8 +245,8 @@ func extend(r *Record, now time.Time, d time.Duration) bool {
 // "Task Update Requests"). Each request is one of elicitation/create,
 // sampling/createMessage or roots/list, with its params. A key is never used
 // twice in a task's lifetime, also not after a restart: a worker that runs
-// again gets a [*DuplicateKeyError] for what its predecessor has asked, and
-// then the answers from [Handle.ResumeInput].
+// again gets a [*DuplicateKeyError] for what its predecessor has asked; see
+// [Handle.Ask].
 //
 // If ctx ends, the waiting ends, with its cause; the requests stay
 // outstanding and the answers are kept, for ResumeInput.
@@ -237,6 +258,37 @@ func extend(r *Record, now time.Time, d time.Duration) bool {
 // [ErrClosed]; [ErrSuperseded] if another process asked something else
 // meanwhile; the store's own.
 func (h *Handle) RequestInput(ctx context.Context, requests map[string]wire.JSON) (map[string]wire.JSON, error) {
+	return h.request(ctx, requests, func(*Record) bool { return false })
+}
+
+// Ask is [Handle.RequestInput] for a worker that may run more than once. If
+// the last round of requests had these very keys, it is taken up instead of
+// asked again: the client still sees the requests as they were first asked,
+// and an answer that it has given is returned at once. A round stays with its
+// task as [Handle.ResumeInput] says.
+//
+// A worker that asks several rounds, or saves checkpoints, lets its checkpoint
+// tell what is answered, and does not ask for that again: of a round that is
+// gone the keys are still used.
+//
+// Errors: those of RequestInput, with a [*DuplicateKeyError] for keys of
+// another round than the last.
+func (h *Handle) Ask(ctx context.Context, requests map[string]wire.JSON) (map[string]wire.JSON, error) {
+	return h.request(ctx, requests, func(r *Record) bool {
+		round := r.InputRequests
+		if r.Status == StatusWorking {
+			round = r.InputResponses
+		}
+		return len(round) == len(requests) && !slices.ContainsFunc(slices.Collect(maps.Keys(requests)), func(key string) bool {
+			_, ok := round[key]
+			return !ok
+		})
+	})
+}
+
+// request asks a round of requests, unless the record has it already, and
+// waits for the answers.
+func (h *Handle) request(ctx context.Context, requests map[string]wire.JSON, has func(*Record) bool) (map[string]wire.JSON, error) {
 	if len(requests) == 0 {
 		return nil, fmt.Errorf("%w: no requests", ErrInvalid)
 	}
@@ -253,6 +305,9 @@ func (h *Handle) RequestInput(ctx context.Context, requests map[string]wire.JSON
 		return keys, h.update(ctx, func(r *Record) (change, error) {
 			if r.CancelRequested {
 				return nothing, ErrCancelled
+			}
+			if has(r) {
+				return nothing, nil
 			}
 			var again []string
 			for _, used := range r.UsedInputKeys {

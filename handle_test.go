@@ -106,6 +106,63 @@ func TestAnswersSurvive(t *testing.T) {
 	})
 }
 
+// A worker that runs again asks again, and takes up what its predecessor has
+// asked: before an answer, between answers, and after them.
+func TestAskAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), nil)
+		asks := func(keys ...string) <-chan answer {
+			return ask(func() (map[string]wire.JSON, error) { return k.h.Ask(ctx, forms(keys...)) })
+		}
+		asks("a", "b")
+		asked := stored(t, k.store, k.id)
+		k.restart()
+		w := asks("a", "b")
+		if r := stored(t, k.store, k.id); !reflect.DeepEqual(r, asked) {
+			t.Errorf("asking again changed the record:\n%+v\n%+v", asked, r)
+		}
+		wantError(t, "beside another", (<-asks("a", "b")).err, durabletasks.ErrInputPending)
+		k.update(accepts("a"))
+		k.restart()
+		wantError(t, "the waiter of the process before", (<-w).err, durabletasks.ErrClosed)
+		// Other keys are another round.
+		for _, keys := range [][]string{{"a"}, {"b"}, {"a", "b", "c"}, {"a", "c"}} {
+			wantError(t, fmt.Sprint(keys), (<-asks(keys...)).err, durabletasks.ErrDuplicateKey)
+		}
+		w = asks("a", "b")
+		k.update(accepts("b"))
+		for range 2 {
+			if a := <-w; !reflect.DeepEqual(a.values, accepts("a", "b")) {
+				t.Errorf("answers %v, %v", a.values, a.err)
+			}
+			k.restart()
+			w = asks("a", "b")
+		}
+		<-w
+		wantError(t, "part of the round", (<-asks("a")).err, durabletasks.ErrDuplicateKey)
+
+		// What the worker has saved it does not ask again.
+		wantError(t, "absent checkpoint", k.h.SaveCheckpoint(ctx, wire.JSON{}), durabletasks.ErrInvalid)
+		check(t, k.h.Progress(ctx, "thinking", nil))
+		check(t, k.h.SaveCheckpoint(ctx, done))
+		if r := stored(t, k.store, k.id); r.InputResponses != nil || r.Checkpoint != done || r.StatusMessage != "thinking" {
+			t.Errorf("after the checkpoint: %+v", r)
+		}
+		wantError(t, "a round that is gone", (<-asks("a", "b")).err, durabletasks.ErrDuplicateKey)
+
+		// A new round is a new round.
+		w = asks("c")
+		if v := get(t, k.l, k.id); !reflect.DeepEqual(v.InputRequests, forms("c")) {
+			t.Errorf("new round: %+v", v)
+		}
+		check(t, k.l.CancelTask(ctx, k.id))
+		wantError(t, "cancelled", (<-w).err, durabletasks.ErrCancelled)
+		wantError(t, "cancelled before", (<-asks("c")).err, durabletasks.ErrCancelled)
+		_, err := k.h.Ask(ctx, nil)
+		wantError(t, "nothing", err, durabletasks.ErrInvalid)
+	})
+}
+
 // The other ways to move on: another round, and the end.
 func TestAnswersAreDropped(t *testing.T) {
 	for name, next := range map[string]func(k *task) error{

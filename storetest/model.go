@@ -208,7 +208,6 @@ func (h *history) update(rt *rapid.T) {
 	want := next.Clone()
 	want.Version = expected + 1
 	r, err := h.t.store.Update(context.Background(), next, expected)
-	scribble(next)
 	switch {
 	case !live:
 		h.t.wants(err, durabletasks.ErrNotFound, "Update of a task that is not there")
@@ -223,6 +222,7 @@ func (h *history) update(rt *rapid.T) {
 		h.t.same(r, want, "as Update returned it")
 		h.records[id] = want
 	}
+	scribble(next)
 	scribble(r)
 }
 

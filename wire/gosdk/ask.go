@@ -17,10 +17,10 @@ import (
 var ErrAnswersGone = errors.New("gosdk: the answers to these requests are no longer kept")
 
 // Ask asks the client of a task, and waits for all the answers. It is
-// [durabletasks.Handle.RequestInput] with the SDK's types, and it can be
-// called again: a worker that runs anew after a restart asks the same again
-// and gets the answers to the round that is under way, or that its
-// predecessor had not made use of yet, without the client being asked twice.
+// [durabletasks.Handle.Ask] with the SDK's types: a worker that runs anew
+// after a restart asks the same again, and gets the answers to the round that
+// is under way, or that its predecessor had not made use of yet, without the
+// client being asked twice.
 //
 // A task keeps the answers of one round. A worker with several rounds saves
 // what it has learned with a checkpoint (see
@@ -31,8 +31,8 @@ var ErrAnswersGone = errors.New("gosdk: the answers to these requests are no lon
 // "decline" or "cancel". Whether an accepted form fits the schema is not
 // checked.
 //
-// The other errors are those of RequestInput and
-// [durabletasks.Handle.ResumeInput], and that of a request that has no JSON.
+// The other errors are those of Handle.Ask, and that of a request that has no
+// JSON.
 func Ask(ctx context.Context, h *durabletasks.Handle, requests mcp.InputRequestMap) (mcp.InputResponseMap, error) {
 	text, err := wire.Marshal(requests)
 	if err != nil {
@@ -42,22 +42,15 @@ func Ask(ctx context.Context, h *durabletasks.Handle, requests mcp.InputRequestM
 	for key, request := range text.Members() {
 		round[key] = request
 	}
-	given, err := h.RequestInput(ctx, round)
+	given, err := h.Ask(ctx, round)
 	if errors.Is(err, durabletasks.ErrDuplicateKey) {
-		given, err = h.ResumeInput(ctx)
-		if errors.Is(err, durabletasks.ErrNoInput) {
-			err = ErrAnswersGone
-		}
+		return nil, ErrAnswersGone
 	}
 	if err != nil {
 		return nil, err
 	}
-	answers := make(mcp.InputResponseMap, len(requests))
-	for key := range requests {
-		answer, ok := given[key]
-		if !ok {
-			return nil, ErrAnswersGone
-		}
+	answers := make(mcp.InputResponseMap, len(given))
+	for key, answer := range given {
 		if answers[key], err = decodeAnswer(answer); err != nil {
 			return nil, err
 		}

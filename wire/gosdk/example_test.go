@@ -93,7 +93,31 @@ func ExampleDefer() {
 	})
 }
 
-// A worker that asks the user. When it runs again after a restart, the same
+// A worker that asks the user with a form that is built, and reads the answer
+// by type.
+func ExampleAddTaskTool() {
+	var adapter *gosdk.Adapter
+
+	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "clean_up"}, func(ctx context.Context, h *durabletasks.Handle, _ struct{}) (*mcp.CallToolResult, error) {
+		form, err := wire.FormRequest{
+			Message: "Delete 12 files?",
+			Fields:  []wire.Field{{Name: "sure", Title: "I am sure", Required: true, Schema: wire.BooleanSchema{}}},
+		}.JSON()
+		if err != nil {
+			return nil, err
+		}
+		answers, err := h.Ask(ctx, map[string]wire.JSON{"confirm": form})
+		if err != nil {
+			return nil, err
+		}
+		if sure, _ := wire.ElicitResult(answers["confirm"]).Bool("sure"); !sure {
+			return nil, errors.New("not confirmed")
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "12 files deleted"}}}, nil
+	}, nil)
+}
+
+// A worker that asks with the SDK's types. When it runs again after a restart, the same
 // call finds the question that is already asked, or its answer.
 func ExampleAsk() {
 	var adapter *gosdk.Adapter

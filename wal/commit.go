@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -146,9 +147,24 @@ func (s *Store) await() {
 
 // lead commits the batch, tells everybody in it but own, and passes the lead
 // on. Only one caller is in here at a time: whatever belongs to the committer
-// needs no lock.
+// needs no lock. Should it panic, nobody knows what has become of the batch,
+// and that is said like after any other failure.
 func (s *Store) lead(own *op) {
-	defer s.passOn()
+	through := false
+	defer func() {
+		if !through {
+			err := s.fail(errPanic)
+			s.tell(own, func(o *op) { o.err = err })
+		}
+		s.passOn()
+	}()
+	s.leadOn(own)
+	through = true
+}
+
+var errPanic = errors.New("panic while committing")
+
+func (s *Store) leadOn(own *op) {
 	if own.alone != nil {
 		if own.err = s.usable(own.ctx); own.err == nil {
 			own.err = own.alone()
@@ -161,13 +177,23 @@ func (s *Store) lead(own *op) {
 		s.expected = len(s.batch) + len(s.queue)
 		s.mu.Unlock()
 	}
+	s.tell(own, nil)
+	s.dropDead()
+}
+
+// tell tells everybody in the batch but own that their op is done, after it
+// has called set, if that is not nil.
+func (s *Store) tell(own *op, set func(*op)) {
 	for i, o := range s.batch {
 		s.batch[i] = nil
-		if o != own {
-			o.signal <- committed
+		if o == nil || o == own {
+			continue
 		}
+		if set != nil {
+			set(o)
+		}
+		o.signal <- committed
 	}
-	s.dropDead()
 }
 
 // passOn makes the caller who waits longest the next to lead.

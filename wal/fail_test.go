@@ -369,3 +369,64 @@ func TestUpdateBehindCreateOverExpired(t *testing.T) {
 	}
 	equal(t, "a", mustGet(t, b.Store, "a"), fresh)
 }
+
+// A panic in the middle of a commit is a failure like any other: nobody hangs,
+// and nothing is written after it.
+func TestPanicWhileCommitting(t *testing.T) {
+	at, free := make(chan struct{}), make(chan struct{})
+	writes := 0
+	s, err := wal.OpenSeam(t.TempDir(), fixed(nil), 1<<20, func(step string, _ int) error {
+		if step == "write" {
+			switch writes++; writes {
+			case 2:
+				at <- struct{}{}
+				<-free
+			case 3:
+				panic("as a bug would")
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	first := make(chan error)
+	go func() { first <- s.Create(ctx, task("first")) }()
+	<-at
+	results := make(chan error)
+	for i := range 3 {
+		go func() {
+			defer func() {
+				if p := recover(); p != nil {
+					results <- fmt.Errorf("panicked: %v", p)
+				}
+			}()
+			results <- s.Create(ctx, task(fmt.Sprint(i)))
+		}()
+	}
+	s.WaitQueued(3)
+	free <- struct{}{}
+	if err := <-first; err != nil {
+		t.Errorf("the Create before the panic: %v", err)
+	}
+	panicked, unknown := 0, 0
+	for range 3 {
+		switch err := <-results; {
+		case errors.Is(err, wal.ErrOutcomeUnknown):
+			unknown++
+		case err != nil && strings.HasPrefix(err.Error(), "panicked"):
+			panicked++
+		default:
+			t.Errorf("Create: %v", err)
+		}
+	}
+	if panicked != 1 || unknown != 2 {
+		t.Errorf("%d calls panicked and %d outcomes are unknown, want 1 and 2", panicked, unknown)
+	}
+	if err := s.Create(ctx, task("later")); !errors.Is(err, wal.ErrFailed) {
+		t.Errorf("Create after it: %v", err)
+	}
+	mustGet(t, s, "first")
+	mustClose(t, s)
+}

@@ -115,3 +115,36 @@ func TestLockFileContentMeansNothing(t *testing.T) {
 		mustClose(t, mustOpen(t, dir, nil))
 	}
 }
+
+// A store stays in the directory that it was opened in when a link on the way
+// to it changes.
+func TestLinkRetargeted(t *testing.T) {
+	parent := t.TempDir()
+	link := filepath.Join(parent, "current")
+	for _, name := range []string{"one", "two"} {
+		if err := os.Mkdir(filepath.Join(parent, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(parent, "one"), link); err != nil {
+		t.Skip("this system does not make symbolic links")
+	}
+	s, _ := openFaulty(t, link, nil, 1000)
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(parent, "two"), link); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 {
+		mustCreate(t, s, task(fmt.Sprint(i)))
+	}
+	mustClose(t, s)
+	s = mustOpen(t, filepath.Join(parent, "one"), nil)
+	for i := range 40 {
+		mustGet(t, s, fmt.Sprint(i))
+	}
+	if files := snapshot(t, filepath.Join(parent, "two")); len(files) > 0 {
+		t.Errorf("the store has written to %v", files)
+	}
+}

@@ -79,7 +79,13 @@ func open(ctx context.Context, dir string, opts *Options, sm seam) (_ *Store, er
 	if s.lock, err = lockDir(ctx, dir, s.opts.LockWait); err != nil {
 		return nil, err
 	}
-	if err := s.load(ctx, dir, sm); err != nil {
+	// A name that leads through a symbolic link may lead elsewhere tomorrow.
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		err = fmt.Errorf("wal: %w", err)
+	} else {
+		err = s.load(ctx, dir, sm)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.lock.release())
 	}
 	return s, nil

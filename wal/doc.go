@@ -22,6 +22,10 @@
 // emptied, and a zeroed sector in the last entries of the log. A lock is only
 // as good as the file system's: NFS is not supported.
 //
+// A store whose directory is moved or removed while it runs notices when it
+// next starts or removes a segment, and has failed then. What it has committed
+// is where its files are.
+//
 // # Records
 //
 // Every field of a record comes back byte for byte, and every time as the same
@@ -32,7 +36,7 @@
 // # Files
 //
 //	LOCK                         locked while the directory is open; holds the owner's process id; never removed
-//	FORMAT                       says that a store exists here, and in which format
+//	FORMAT                       says that a store exists here, and in which format; locked too
 //	00000000000000000001         a segment of the log, named after its first entry
 //	00000000000000000001.START   a segment that is about to become the first; the log finishes it on the next open
 //	torn-<entry>-<time>          the bytes that were removed from the torn end of the log; the newest three are kept

@@ -32,12 +32,13 @@ type journal struct {
 	dir      string
 	log      *tidwall.Log
 	seam     seam
-	segments []segment // never empty; the last one is written to
-	bytes    int64     // of all segments
-	next     uint64    // index of the next entry
-	durable  uint64    // every entry up to this one is synced
-	dead     int       // leading segments without a needed entry
-	deadSize int64     // their bytes
+	owned    func() error // whether dir is still the store's own
+	segments []segment    // never empty; the last one is written to
+	bytes    int64        // of all segments
+	next     uint64       // index of the next entry
+	durable  uint64       // every entry up to this one is synced
+	dead     int          // leading segments without a needed entry
+	deadSize int64        // their bytes
 
 	early      early // hastens the sync of the segment that is written to
 	batch      tidwall.Batch
@@ -133,6 +134,11 @@ func (j *journal) flush() error {
 	if j.batchBytes == 0 {
 		return nil
 	}
+	if j.rolled != 0 { // a file is created, in the place of one of that name
+		if err := j.owned(); err != nil {
+			return err
+		}
+	}
 	if err := j.seam.before(stepWrite, j.batchBytes); err != nil {
 		return err
 	}
@@ -213,6 +219,9 @@ func (j *journal) droppable() bool {
 //     the gaps lie below the cut and heal removes the rest.
 //  4. The directory is synced, so that space that was reported free stays so.
 func (j *journal) drop(limit int) (broken bool, err error) {
+	if err := j.owned(); err != nil {
+		return true, err
+	}
 	if j.segments[0].first+1 == j.segments[1].first {
 		limit++ // the rest of an earlier drop
 	}

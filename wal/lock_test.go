@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-durable-tasks/durabletasks"
 	"github.com/mcp-durable-tasks/durabletasks/wal"
 )
 
@@ -113,6 +114,84 @@ func TestLockFileContentMeansNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustClose(t, mustOpen(t, dir, nil))
+	}
+}
+
+// A tidy program may remove the lock file of a store that runs. Another
+// process is kept out all the same, and the store is none the worse.
+func TestLockFileRemoved(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, nil)
+	mustCreate(t, s, task("a"))
+	if err := os.Remove(filepath.Join(dir, "LOCK")); err != nil {
+		t.Skip("this system does not remove a file that is open")
+	}
+	if _, err := wal.Open(dir, nil); !errors.Is(err, wal.ErrLocked) {
+		t.Fatalf("Open beside a store whose lock file was removed: %v", err)
+	}
+	mustCreate(t, s, task("b"))
+	mustClose(t, s)
+	s = mustOpen(t, dir, nil)
+	equal(t, "a", mustGet(t, s, "a"), task("a"))
+	equal(t, "b", mustGet(t, s, "b"), task("b"))
+}
+
+// When the directory of a running store is moved and another store made in its
+// place, the first one keeps its hands off the second one's files, whether it
+// starts a segment or removes some, and says that it takes no more writes.
+func TestDirectoryReplaced(t *testing.T) {
+	for _, tt := range []struct {
+		what string
+		do   func(s *wal.Store, c *clock) error
+	}{
+		{"roll", func(s *wal.Store, _ *clock) error {
+			for i := range 100 {
+				if err := s.Create(ctx, task(fmt.Sprint("late-", i))); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		{"drop", func(s *wal.Store, c *clock) error {
+			c.advance(24 * time.Hour)
+			if _, err := s.Sweep(ctx, c.now()); err != nil {
+				return err
+			}
+			return s.Create(ctx, task("late"))
+		}},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			dir, c := filepath.Join(t.TempDir(), "tasks"), newClock()
+			first, _ := openFaulty(t, dir, &wal.Options{Now: c.now}, 1000)
+			early := task("early")
+			early.TTL = durabletasks.NoLimit
+			mustCreate(t, first, early)
+			for i := range 40 {
+				r := task(fmt.Sprint("early-", i))
+				r.CreatedAt, r.TTL = c.now().UTC(), time.Hour
+				mustCreate(t, first, r)
+			}
+			moved := dir + "-moved"
+			if err := os.Rename(dir, moved); err != nil {
+				t.Skip("this system does not move a directory that is in use")
+			}
+			second, _ := openFaulty(t, dir, nil, 1000)
+			for i := range 40 {
+				mustCreate(t, second, task(fmt.Sprint("second-", i)))
+			}
+			before := snapshot(t, dir)
+			if err := tt.do(first, c); !errors.Is(err, wal.ErrFailed) {
+				t.Errorf("%s in a directory that was replaced: %v", tt.what, err)
+			}
+			sameFiles(t, before, snapshot(t, dir))
+			_ = first.Close() // it has failed
+			mustClose(t, second)
+			second = mustOpen(t, dir, nil)
+			for i := range 40 {
+				mustGet(t, second, fmt.Sprint("second-", i))
+			}
+			equal(t, "early", mustGet(t, mustOpen(t, moved, nil), "early"), early)
+		})
 	}
 }
 

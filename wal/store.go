@@ -102,9 +102,20 @@ func (s *Store) load(ctx context.Context, dir string, sm seam) error {
 			return fmt.Errorf("wal: remove a store that was never finished: %w", err)
 		}
 	}
+	format := filepath.Join(dir, formatName)
 	if !exists {
 		s.ledger = newLedger()
-		s.journal, err = createLog(dir, sm)
+		if s.journal, err = createLog(dir, sm); err != nil {
+			return err
+		}
+		if err := s.lock.lockFormat(ctx, format); err != nil {
+			s.journal.abandon()
+			return err
+		}
+		s.journal.owned = s.lock.check
+		return nil
+	}
+	if err := s.lock.lockFormat(ctx, format); err != nil {
 		return err
 	}
 	r := newReplay(s.index)
@@ -127,6 +138,7 @@ func (s *Store) load(ctx context.Context, dir string, sm seam) error {
 	if s.journal, err = openJournal(dir, found, sm); err != nil {
 		return err
 	}
+	s.journal.owned = s.lock.check
 	if err := syncDir(dir); err != nil {
 		s.journal.abandon()
 		return fmt.Errorf("wal: %w", err)

@@ -391,3 +391,29 @@ func TestTornCopiesAreBounded(t *testing.T) {
 		t.Error("a whole log is reported as torn")
 	}
 }
+
+// What is no regular file is not read, which might never end, but refused.
+func TestSegmentThatIsNoFile(t *testing.T) {
+	dir := ramDir(t)
+	mustClose(t, mustOpen(t, dir, nil))
+	next := filepath.Join(dir, "00000000000000000002")
+	for what, place := range map[string]func() error{
+		"directory":        func() error { return os.Mkdir(next, 0o700) },
+		"link to a file":   func() error { return os.Symlink(filepath.Join(dir, "LOCK"), next) },
+		"link to a device": func() error { return os.Symlink("/dev/zero", next) },
+		"link to nowhere":  func() error { return os.Symlink(filepath.Join(dir, "nowhere"), next) },
+	} {
+		if err := place(); err != nil {
+			t.Logf("%s: %v", what, err)
+			continue
+		}
+		var corrupt *wal.CorruptError
+		if _, err := wal.Open(dir, fixed(nil)); !errors.As(err, &corrupt) || corrupt.File != next {
+			t.Errorf("%s in the place of a segment: %v, want a CorruptError", what, err)
+		}
+		if err := os.Remove(next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, mustOpen(t, dir, nil))
+}

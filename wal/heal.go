@@ -90,8 +90,8 @@ func list(dir string) (*listing, error) {
 		default:
 			continue
 		}
-		if e.IsDir() {
-			return nil, corrupt("is a directory")
+		if !e.Type().IsRegular() { // reading a pipe or a device may never end
+			return nil, corrupt("is not a regular file")
 		}
 		l.segments = append(l.segments, segmentFile{name, first})
 	}

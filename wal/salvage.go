@@ -84,7 +84,7 @@ func salvageRecords(ctx context.Context, dir string) (*Salvaged, *ledger, error)
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
-		if !isSegmentName(e.Name()) || e.IsDir() {
+		if !isSegmentName(e.Name()) || !e.Type().IsRegular() {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())

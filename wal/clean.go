@@ -80,7 +80,7 @@ func (s *Store) copyOld(bytes int64) error {
 
 // copyOp makes the op that moves a record to the end of the log.
 func (s *Store) copyOp(n *node) (*op, error) {
-	st, err := n.decoded()
+	st, err := n.decoded(n.st.Load())
 	if err != nil {
 		return nil, errUndecodable
 	}

@@ -101,9 +101,9 @@ func (sh *shard) collect(keep func(*state) bool) []*node {
 	return nodes
 }
 
-// decoded returns the node's state with nothing pending, and keeps it so.
-func (n *node) decoded() (*state, error) {
-	st := n.st.Load()
+// decoded returns st, which the node holds or held, with nothing pending, and
+// has the node keep it so.
+func (n *node) decoded(st *state) (*state, error) {
 	if st.pending == nil {
 		return st, nil
 	}

@@ -112,7 +112,7 @@ func (r *replay) update(f *frame) error {
 		return err
 	}
 	if len(st.pending) > maxPending {
-		if _, err := n.decoded(); err != nil {
+		if _, err := n.decoded(st); err != nil {
 			return errUndecodable
 		}
 	}

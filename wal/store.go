@@ -225,12 +225,13 @@ func (s *Store) find(ctx context.Context, id string) (*node, *state, error) {
 	if n == nil {
 		return nil, nil, durabletasks.ErrNotFound
 	}
-	st, err := n.decoded()
-	if err != nil {
-		return nil, nil, &CorruptError{File: s.lock.dir, Reason: errUndecodable.Error()}
-	}
+	st := n.st.Load()
 	if st.ttl >= 0 && st.expired(s.now()) {
 		return nil, nil, durabletasks.ErrNotFound
+	}
+	st, err := n.decoded(st)
+	if err != nil {
+		return nil, nil, &CorruptError{File: s.lock.dir, Reason: errUndecodable.Error()}
 	}
 	return n, st, nil
 }

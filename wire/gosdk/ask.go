@@ -51,20 +51,66 @@ func Ask(ctx context.Context, h *durabletasks.Handle, requests mcp.InputRequestM
 	}
 	answers := make(mcp.InputResponseMap, len(given))
 	for key, answer := range given {
-		if answers[key], err = decodeAnswer(answer); err != nil {
+		if answers[key], err = decodeAnswer(round[key], answer); err != nil {
 			return nil, err
 		}
 	}
 	return answers, nil
 }
 
-// decodeAnswer returns the SDK's form of one answer. The SDK decodes only
-// whole maps.
-func decodeAnswer(answer wire.JSON) (mcp.InputResponse, error) {
-	const key = "answer"
-	var decoded mcp.InputResponseMap
-	if err := json.Unmarshal([]byte(`{"`+key+`":`+answer.String()+`}`), &decoded); err != nil {
-		return nil, errors.New("gosdk: ask: the SDK does not understand an answer") // the cause may quote it
+// decodeAnswer returns the SDK's form of the answer to one request: of the kind
+// that was asked for, and with the members that were checked. The SDK itself
+// would guess the kind from the answer, and take members for each other that
+// differ in case alone, so that a client could have one answer checked and
+// another one heard.
+func decodeAnswer(request, answer wire.JSON) (mcp.InputResponse, error) {
+	if wire.CheckInputResponse(request, answer) != nil { // the round was another worker's, which asked otherwise
+		return nil, errAnswer
 	}
-	return decoded[key], nil
+	switch method, _ := request.Get("method").Text(); method {
+	case wire.MethodElicit:
+		action, _ := answer.Get("action").Text()
+		return &mcp.ElicitResult{Meta: metaOf(answer), Action: action, Content: contentOf(answer.Get("content"))}, nil
+	case wire.MethodRoots:
+		list := &mcp.ListRootsResult{Meta: metaOf(answer), Roots: []*mcp.Root{}}
+		for root := range answer.Get("roots").Elements() {
+			uri, _ := root.Get("uri").Text()
+			name, _ := root.Get("name").Text()
+			list.Roots = append(list.Roots, &mcp.Root{Meta: metaOf(root), Name: name, URI: uri})
+		}
+		return list, nil
+	default:
+		var message mcp.CreateMessageWithToolsResult // whose own decoding is exact
+		if message.UnmarshalJSON([]byte(answer.String())) != nil {
+			return nil, errAnswer // the cause may quote it
+		}
+		return &message, nil
+	}
+}
+
+var errAnswer = errors.New("gosdk: ask: the SDK does not understand an answer")
+
+// metaOf returns the _meta of an answer, if the SDK can have it.
+func metaOf(v wire.JSON) mcp.Meta {
+	var meta mcp.Meta
+	if json.Unmarshal([]byte(v.Get("_meta").String()), &meta) != nil {
+		return nil
+	}
+	return meta
+}
+
+// contentOf returns what was filled into a form.
+func contentOf(form wire.JSON) map[string]any {
+	if form.IsZero() {
+		return nil
+	}
+	content := map[string]any{}
+	for name, value := range form.Members() {
+		var v any
+		if json.Unmarshal([]byte(value.String()), &v) != nil {
+			v = json.Number(value.String()) // it is one that no float64 can hold
+		}
+		content[name] = v
+	}
+	return content
 }

@@ -23,12 +23,11 @@ type taskParams struct {
 // be, for other middleware of the server.
 func (p *taskParams) UnmarshalJSON(text []byte) error {
 	p.text = bytes.Clone(text)
-	var head struct {
-		Meta mcp.Meta `json:"_meta"`
+	params, err := wire.ParseJSON(text) // encoding/json would also take _META
+	if err != nil {
+		return nil
 	}
-	if json.Unmarshal(text, &head) == nil {
-		p.Meta = head.Meta
-	}
+	p.Meta = metaOf(params)
 	return nil
 }
 

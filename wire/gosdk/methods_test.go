@@ -3,6 +3,7 @@ package gosdk_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -201,5 +202,28 @@ func TestInstallNeedsItsParts(t *testing.T) {
 	}
 	if _, err := gosdk.Install(h.server, nil, nil); !errors.Is(err, durabletasks.ErrInvalid) {
 		t.Error(err)
+	}
+}
+
+// Middleware sees the _meta that decides, and no other that looks like it.
+func TestMetaIsExact(t *testing.T) {
+	h := withGreeter(t)
+	var seen []any
+	h.server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == wire.MethodGet {
+				seen = append(seen, req.GetParams().GetMeta()["tenant"])
+			}
+			return next(ctx, method, req)
+		}
+	})
+	c := h.inMemory(t)
+	with := strings.Replace(taskRequest(wire.MethodGet, noSuchTask), `"_meta":{`, `"_meta":{"tenant":"one",`, 1)
+	params := strings.TrimSuffix(with, "}}")
+	for _, text := range []string{with, params + `,"_Meta":{"tenant":"two"}}}`, params + `,"_META":null}}`} {
+		wantError(t, c(t, text), wire.CodeInvalidParams)
+	}
+	if want := []any{"one", "one", "one"}; !slices.Equal(seen, want) {
+		t.Errorf("middleware sees %v, want %v", seen, want)
 	}
 }

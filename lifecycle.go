@@ -72,8 +72,9 @@ type Options struct {
 
 	// OnEvent is called for each [Event], for metrics: after the commit that
 	// it tells of, in commit order for each task, concurrently for different
-	// ones. A task's next writer waits for it, so it must be quick and must
-	// not change the task itself. Nil means nobody is called.
+	// ones. A task's next writer waits for it, and so may the engine's end: it
+	// must be quick, and must neither change the task itself nor call Close or
+	// Shutdown, which could wait for ever. Nil means nobody is called.
 	OnEvent func(Event)
 
 	// NewID makes the ids of new tasks. They travel in HTTP headers and are

@@ -424,7 +424,8 @@ func (e *ShutdownError) Unwrap() error { return e.Cause }
 // the workers until ctx ends; then it closes as [TaskLifecycle.Close] does.
 // What workers return meanwhile is committed; a task whose worker gives up
 // stays unfinished, to be resumed. The error is a [*ShutdownError] if workers
-// outlive ctx; their later writes report [ErrClosed].
+// outlive ctx; their later writes report [ErrClosed]. A worker that calls
+// Shutdown waits for itself, until ctx ends.
 func (l *TaskLifecycle) Shutdown(ctx context.Context) error {
 	idle := l.workers.shut()
 	for _, t := range l.local.all() {

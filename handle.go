@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -217,27 +216,6 @@ func (h *Handle) ExtendTTL(ctx context.Context, d time.Duration) error {
 		}
 		return stamped, nil
 	})
-}
-
-// extend makes a record live until now+d, in whole milliseconds, or without
-// limit if d is NoLimit or the sum more than a duration can hold. It reports
-// whether that is a change.
-func extend(r *Record, now time.Time, d time.Duration) bool {
-	if r.TTL == NoLimit {
-		return false
-	}
-	ttl := NoLimit
-	if d != NoLimit {
-		const most = math.MaxInt64 / time.Millisecond * time.Millisecond
-		if age := max(now.Sub(r.CreatedAt), 0); d <= most-age {
-			ttl = time.Duration(wire.Milliseconds(age+d)) * time.Millisecond
-		}
-	}
-	if ttl != NoLimit && ttl <= r.TTL {
-		return false
-	}
-	r.TTL = ttl
-	return true
 }
 
 // RequestInput asks the client, and waits for all the answers: the task shows

@@ -705,7 +705,7 @@ func TestClockSteps(t *testing.T) {
 	})
 }
 
-// A jump of the system's clock can't be played in a bubble; package steady
+// A jump of the system's clock can't be played in a bubble; the test of Clock
 // proves what the engine builds on. Here: the engine's own sweeps begin after
 // ten minutes, and then come as told.
 func TestSweeps(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
@@ -445,13 +444,3 @@ func (l *TaskLifecycle) Shutdown(ctx context.Context) error {
 	}
 	return errors.Join(late, l.Close())
 }
-
-// A live worker's task is kept from expiring: when less than keepAhead is
-// left, its time to live is raised so that it lasts another [Options].TTL, or
-// keepFor if that is less. This goes by the wall clock, if that is ahead, and
-// is looked at more often than a jump of it takes to be believed: when a
-// machine has slept for longer than its tasks were to live, they go on.
-const (
-	keepAhead = 30 * time.Second
-	keepFor   = time.Minute
-)

@@ -356,6 +356,9 @@ func (l *TaskLifecycle) Recover(ctx context.Context, resume func(Record) Worker)
 	if !ok {
 		return 0, fmt.Errorf("durabletasks: recover: the store is no Scanner: %w", errors.ErrUnsupported)
 	}
+	if err := l.open(); err != nil { // also if there is nothing to recover
+		return 0, fmt.Errorf("durabletasks: recover: %w", err)
+	}
 	n := 0
 	var failed error
 	err := scanner.Scan(ctx, func(r Record) bool {

@@ -545,6 +545,26 @@ func TestRecoverErrors(t *testing.T) {
 		if n != 0 || !errors.Is(err, durabletasks.ErrShutdown) && !errors.Is(err, durabletasks.ErrClosed) {
 			t.Errorf("after Shutdown: %d, %v", n, err)
 		}
+
+		// Also where there is nothing to recover.
+		l = open(t, newShared(), nil)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err = l.Recover(ctx, nobody)
+		wantError(t, "after Close", err, durabletasks.ErrClosed)
+		l = open(t, newShared(), nil)
+		if _, err := l.Start(ctx, nil, func(ctx context.Context, _ *durabletasks.Handle) (wire.JSON, error) {
+			<-ctx.Done()
+			_, err := l.Recover(ctx, nobody)
+			wantError(t, "while shutting down", err, durabletasks.ErrShutdown)
+			return wire.JSON{}, context.Cause(ctx)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

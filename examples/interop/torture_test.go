@@ -169,7 +169,6 @@ type task struct {
 	answers          map[string][]said // by key: those that may have been the first
 	cancelled        bool              // a client has asked to, perhaps in vain
 	acknowledged     bool              // and was told so
-	interrupted      bool              // a server has ended since the creation, or may have
 	final            string            // the view that ended the task
 }
 

@@ -189,7 +189,7 @@ func (s *Store) Create(ctx context.Context, r durabletasks.Record) error {
 	}
 	now := s.now()
 	st := newState(&r, 0, nil)
-	size, err := s.sizeOf(st)
+	size, err := s.sizeOf(st, nil)
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (s *Store) Update(ctx context.Context, next durabletasks.Record, expected i
 		return durabletasks.Record{}, &durabletasks.ConflictError{Expected: expected, Actual: old.version}
 	}
 	st := newState(&next, expected+1, old)
-	size, err := s.sizeOf(st)
+	size, err := s.sizeOf(st, old)
 	if err != nil {
 		return durabletasks.Record{}, err
 	}
@@ -270,10 +270,16 @@ func (s *Store) Update(ctx context.Context, next durabletasks.Record, expected i
 	return st.record(), nil
 }
 
-// sizeOf returns what the record takes in the log as one whole entry.
-func (s *Store) sizeOf(st *state) (uint32, error) {
-	size := entrySize(headerSize + wholeSize(st))
-	if size > s.opts.MaxRecordBytes {
+// smallGrowth is how much an update may always add to a record, however large
+// it is: a cancellation or a longer life is not refused for its size.
+const smallGrowth = 64
+
+// sizeOf returns what the record takes in the log as one whole entry, unless
+// that is too large. For an update, old is what it replaces.
+func (s *Store) sizeOf(st, old *state) (uint32, error) {
+	whole := func(st *state) int { return entrySize(headerSize + wholeSize(st)) }
+	size := whole(st)
+	if size > s.opts.MaxRecordBytes && (old == nil || size > whole(old)+smallGrowth || size > largestMaxRecordBytes) {
 		return 0, &TooLargeError{Size: size, Limit: s.opts.MaxRecordBytes}
 	}
 	return uint32(size), nil

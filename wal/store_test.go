@@ -548,11 +548,18 @@ func TestTooLarge(t *testing.T) {
 	if got.Result != r.Result {
 		t.Error("the large result is not there under the lower limit")
 	}
-	if _, err := s.Update(ctx, got, 1); !errors.Is(err, wal.ErrTooLarge) {
+	more := got
+	more.StatusMessage += strings.Repeat("x", 100)
+	if _, err := s.Update(ctx, more, 1); !errors.Is(err, wal.ErrTooLarge) {
 		t.Errorf("Update of a record that is still too large: %v", err)
 	}
+	got.CancelRequested = true // is never too much
+	got = mustUpdate(t, s, got)
 	got.Result = wire.JSON{}
 	mustUpdate(t, s, got)
+	if _, err := s.Update(ctx, more, 3); !errors.Is(err, wal.ErrTooLarge) {
+		t.Errorf("Update of a record that has become small: %v", err)
+	}
 }
 
 func TestOptions(t *testing.T) {

@@ -1,3 +1,8 @@
+// Roots and sampling are deprecated in revision 2026-07-28, and still what a
+// task may ask.
+//
+//lint:file-ignore SA1019 see above
+
 package gosdk
 
 import (

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 roots and sampling are deprecated, and still what a task may ask
+
 package gosdk_test
 
 import (

@@ -213,17 +213,18 @@ func (t *localTask) interrupt(cause error) {
 }
 
 // end ends the contexts of the task's workers for good: the task is over, or
-// out of reach.
+// out of reach. When it returns they have ended, also if another goroutine was
+// just about it.
 func (c *coordinator) end(t *localTask, cause error) {
 	t.mu.Lock()
-	contexts := t.contexts
+	n := len(t.contexts)
+	for w := range t.contexts {
+		w.cancel(cause)
+	}
 	t.contexts = nil
 	t.disarmIfIdle()
 	t.mu.Unlock()
-	for w := range contexts {
-		w.cancel(cause)
-	}
-	c.release(t, len(contexts))
+	c.release(t, n)
 }
 
 // missed notes that the task is gone. It reports true the first time, if

@@ -64,6 +64,7 @@ var closeDefects = []defect{
 					return durabletasks.ErrClosed
 				}
 				p.closed = true
+				p.note("")
 				return nil
 			}
 		},
@@ -81,6 +82,7 @@ var closeDefects = []defect{
 					unopened.closed = true
 				}
 				p.closed = true
+				p.note("")
 				return nil
 			}
 		},

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/mcp-durable-tasks/durabletasks/wire"
@@ -324,7 +325,7 @@ func toolError(failure error) wire.JSON {
 	result, err := wire.Marshal(struct {
 		Content []map[string]string `json:"content"`
 		IsError bool                `json:"isError"`
-	}{[]map[string]string{{"type": "text", "text": failure.Error()}}, true})
+	}{[]map[string]string{{"type": "text", "text": strings.ToValidUTF8(failure.Error(), "\uFFFD")}}, true})
 	if err != nil {
 		return wire.MustParse(`{"content":[],"isError":true}`)
 	}

@@ -77,7 +77,7 @@ var endings = []struct {
 	}, toolSays("context canceled"), `cancelled "begun" `, leftAlone},
 	{"an error that is not UTF-8", func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
 		return wire.JSON{}, errors.New("\xff")
-	}, toolSays(`\ufffd`), `cancelled "begun" `, leftAlone},
+	}, toolSays("\ufffd"), `cancelled "begun" `, leftAlone},
 	{"a JSON-RPC error", func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
 		return wire.JSON{}, &wire.Error{Code: -32000, Message: "rate", Data: wire.MustParse(`{"n":1.50}`)}
 	}, `failed "rate" {"code":-32000,"message":"rate","data":{"n":1.50}}`, "", ""},

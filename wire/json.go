@@ -193,16 +193,17 @@ func (j JSON) Decode(v any) error {
 	return nil
 }
 
-// redact keeps what encoding/json says of types and fields and drops what it
-// quotes of the document. The errors of a type's own decoding, such as
-// time.Time's, quote too and are dropped whole.
+// redact keeps what encoding/json says of types and drops what it quotes of the
+// document, such as the path to the place, which may lead through the keys of
+// a map. The errors of a type's own decoding, such as time.Time's, quote too
+// and are dropped whole.
 func redact(err error, v any) error {
 	var typeErr *json.UnmarshalTypeError
 	var misuse *json.InvalidUnmarshalError
 	switch {
 	case errors.As(err, &typeErr):
 		what, _, _ := strings.Cut(typeErr.Value, " ") // "number 12" quotes the document
-		return fmt.Errorf("a %s does not fit Go type %v at %q", what, typeErr.Type, typeErr.Field)
+		return fmt.Errorf("a %s does not fit Go type %v", what, typeErr.Type)
 	case errors.As(err, &misuse):
 		return misuse
 	default:

@@ -247,7 +247,6 @@ func TestMarshal(t *testing.T) {
 		{map[string]any{"b": 1, "a": []int{}}, `{"a":[],"b":1}`},
 		{json.RawMessage(` { "n" : -0 } `), `{"n":0}`},
 		{json.Number("123456789012345678901234567890"), `123456789012345678901234567890`},
-		{"a\xffb", `"a\ufffdb"`},
 		{wire.MustParse(`{"z":1,"a":2}`), `{"z":1,"a":2}`},
 		{struct {
 			J wire.JSON `json:"j,omitzero"`
@@ -259,6 +258,13 @@ func TestMarshal(t *testing.T) {
 		if err != nil || got.String() != test.want {
 			t.Errorf("Marshal(%#v) = %s, %v, want %s", test.value, got, err, test.want)
 		}
+	}
+
+	// How U+FFFD is written differs between versions of encoding/json.
+	if got, err := wire.Marshal("a\xffb"); err != nil {
+		t.Error(err)
+	} else if text, ok := got.Text(); text != "a\ufffdb" || !ok {
+		t.Errorf("Marshal of invalid UTF-8 = %s", got)
 	}
 
 	var deep any = 1

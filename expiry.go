@@ -104,9 +104,14 @@ func (l *TaskLifecycle) checkExpiry(id string) {
 // record as it is now: also what other processes have committed. A task that
 // cannot be read is looked at again. See watchExpiry for atLeast.
 func (l *TaskLifecycle) look(t *localTask, atLeast time.Duration) {
+	worked := t.hasContexts()
 	switch r, err := l.get(l.life, t.id); {
 	case l.live() != nil:
 		l.local.end(t, ErrClosed)
+	case errors.Is(err, ErrNotFound) && !worked:
+		// A context that is here now may be that of a task which was created
+		// only after the store was read.
+		t.tell()
 	case errors.Is(err, ErrNotFound):
 		l.lost(t, err)
 	case err != nil:

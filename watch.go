@@ -63,6 +63,9 @@ func (l *TaskLifecycle) Watch(ctx context.Context, ids ...string) iter.Seq2[wire
 				}
 				r, err := l.read(ctx, id)
 				if errors.Is(err, ErrNotFound) {
+					if _, known := shown[id]; known {
+						l.lost(t, err)
+					}
 					leave(id)
 					continue
 				}

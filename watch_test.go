@@ -150,6 +150,26 @@ func TestWatchSeveral(t *testing.T) {
 }
 
 // A slow consumer misses what is in between, never the end.
+// A task that expires under those who only watch it is one event; a task that
+// there never was is none.
+func TestWatchedTaskExpires(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log events
+		l := open(t, newShared(), &durabletasks.Options{NewID: numbered(), OnEvent: log.hook, SweepInterval: durabletasks.NoLimit})
+		id := create(t, l, nil)
+		first, second := watch(ctx, l, id), watch(ctx, l, id)
+		first.expect(t, false, "t1 working")
+		second.expect(t, false, "t1 working")
+		watch(ctx, l, "unknown").expect(t, true)
+		time.Sleep(time.Hour)
+		first.expect(t, true)
+		second.expect(t, true)
+		if got, want := log.String(), "created (working), expired"; got != want {
+			t.Errorf("events: %s", got)
+		}
+	})
+}
+
 func TestWatchSlowly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := open(t, newShared(), &durabletasks.Options{NewID: numbered()})

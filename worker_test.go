@@ -606,6 +606,57 @@ func TestRecoverBesideStart(t *testing.T) {
 	})
 }
 
+// lateReader is a store whose reads report only later what they found, and
+// that commits a new task only when it is told to.
+type lateReader struct {
+	*watchable
+	commit, report chan struct{}
+}
+
+func (s *lateReader) Create(ctx context.Context, r durabletasks.Record) error {
+	<-s.commit
+	return s.watchable.Create(ctx, r)
+}
+
+func (s *lateReader) Get(ctx context.Context, id string) (durabletasks.Record, error) {
+	r, err := s.watchable.Get(ctx, id)
+	if err != nil {
+		<-s.report
+	}
+	return r, err
+}
+
+// The engine looks at all its tasks a second after it has begun to watch a
+// store. A task that is created meanwhile, it does not find: this must not end
+// the task's new worker.
+func TestLookBesideStart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := &lateReader{newWatchable(), make(chan struct{}), make(chan struct{})}
+		var log events
+		l := open(t, store, &durabletasks.Options{OnEvent: log.hook})
+		defer close(store.report)
+		var c wire.CreateTaskResult
+		go func() {
+			var err error
+			c, err = l.Start(ctx, nil, sleeping)
+			check(t, err)
+		}()
+		time.Sleep(second)
+		synctest.Wait()
+		close(store.commit) // the look has read, and found nothing
+		synctest.Wait()
+		store.report <- struct{}{}
+		synctest.Wait()
+		if err := l.CancelTask(ctx, c.TaskID); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if got, want := log.String(), "created (working), cancel requested (working), ended (cancelled)"; got != want {
+			t.Errorf("events: %s", got)
+		}
+	})
+}
+
 // Case 4 and 51: a shutdown ends no task, waits for outcomes, and names those
 // who do not leave.
 func TestShutdown(t *testing.T) {

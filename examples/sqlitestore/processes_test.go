@@ -16,6 +16,7 @@ import (
 // execution is one run of a task's worker.
 type execution struct {
 	server *process
+	begun  time.Time
 	from   int // the step that it found saved
 	saved  int // the last step that it saved itself
 }
@@ -24,23 +25,18 @@ type execution struct {
 type history struct {
 	t    *testing.T
 	mu   sync.Mutex
-	runs map[string][]*execution
+	runs map[string][]*execution // in the order in which they were heard of
 }
 
-// hear takes note of what a worker says. It finds out whether a task is run by
-// two servers at once.
+// hear takes note of what a worker says.
 func (h *history) hear(p *process, r report) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	runs := h.runs[r.ID]
 	switch r.What {
 	case "begun":
-		if n := len(runs); n > 0 && !runs[n-1].server.isKilled() {
-			h.t.Errorf("server %d runs a task that server %d runs, which is alive", p.number, runs[n-1].server.number)
-		}
-		h.runs[r.ID] = append(runs, &execution{server: p, from: r.Step})
+		h.runs[r.ID] = append(h.runs[r.ID], &execution{server: p, begun: r.At, from: r.Step})
 	case "saved":
-		for _, run := range runs {
+		for _, run := range h.runs[r.ID] {
 			if run.server == p {
 				run.saved = r.Step
 			}
@@ -48,6 +44,28 @@ func (h *history) hear(p *process, r report) {
 	case "recover":
 		h.t.Errorf("server %d: Recover: %s", p.number, r.Error)
 	}
+}
+
+// check finds out, when everything was heard, whether any task was run by two
+// servers at once, or resumed behind what was acknowledged. It returns how
+// often tasks were resumed.
+func (h *history) check() (resumed int) {
+	for _, runs := range h.runs {
+		// What a server said before it was killed may be heard after the first
+		// words of the one that has taken its task over.
+		slices.SortFunc(runs, func(a, b *execution) int { return a.begun.Compare(b.begun) })
+		for i, next := range runs[1:] {
+			last := runs[i]
+			if left := last.server.left(); left.IsZero() || next.begun.Before(left) {
+				h.t.Errorf("server %d ran a task that server %d was running, which was alive", next.server.number, last.server.number)
+			}
+			if saved := max(last.from, last.saved); next.from < saved {
+				h.t.Errorf("a worker found step %d saved, after step %d was acknowledged", next.from, saved)
+			}
+			resumed++
+		}
+	}
+	return resumed
 }
 
 // known is what a client knows of a task: what was acknowledged.
@@ -60,14 +78,14 @@ type known struct {
 }
 
 // TestProcesses lets several servers work on one file, with clients that use
-// any server for any task, while servers are killed and started. What was
-// acknowledged must be there, for every server, and every task must come to its
-// end, run by one server at a time.
+// any server for any task, while servers are killed, or stopped in good order,
+// and started. What was acknowledged must be there, for every server, and every
+// task must come to its end, run by one server at a time.
 func TestProcesses(t *testing.T) {
 	const servers = 3
-	rounds, kills := 400, 8
+	rounds, deaths := 400, 8
 	if testing.Short() {
-		rounds, kills = 100, 2
+		rounds, deaths = 100, 2
 	}
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	past := &history{t: t, runs: make(map[string][]*execution)}
@@ -83,17 +101,22 @@ func TestProcesses(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
 	anyone := func() *process { return running[random.IntN(len(running))] }
 	var tasks []*known
-	deaths := make(chan struct{})
+	stopped := 0
 
 	for round := range rounds {
-		if round%(rounds/kills) == rounds/kills-1 {
-			// The victim dies while it and the others are busy.
+		if round%(rounds/deaths) == rounds/deaths-1 {
+			// The victim ends while it and the others are busy.
 			victim := random.IntN(servers)
-			dying := running[victim]
+			die := running[victim].kill
+			if round/(rounds/deaths)%4 == 1 {
+				die = running[victim].stop
+				stopped++
+			}
+			dead := make(chan struct{})
 			go func() {
-				time.Sleep(time.Duration(rand.N(int64(3 * time.Millisecond))))
-				dying.kill()
-				deaths <- struct{}{}
+				defer close(dead)
+				time.Sleep(rand.N(3 * time.Millisecond))
+				die()
 			}()
 			var group sync.WaitGroup
 			created := make([]*known, 6)
@@ -107,7 +130,7 @@ func TestProcesses(t *testing.T) {
 					tasks = append(tasks, k)
 				}
 			}
-			<-deaths
+			<-dead
 			begin(victim)
 			continue
 		}
@@ -135,7 +158,6 @@ func TestProcesses(t *testing.T) {
 	}
 	running[0].kill()
 	running = running[1:]
-	kills++
 
 	deadline := time.Now().Add(time.Minute)
 	for _, k := range tasks {
@@ -155,21 +177,13 @@ func TestProcesses(t *testing.T) {
 	for _, p := range running {
 		p.stop() // everything that it said has been heard
 	}
-	resumed := 0
 	for _, k := range tasks {
-		saved := 0
 		if len(past.runs[k.id]) == 0 {
 			t.Errorf("a task to %s has ended without a worker", k.kind)
 		}
-		for _, run := range past.runs[k.id] {
-			if run.from < saved {
-				t.Errorf("a worker found step %d saved, after step %d was acknowledged", run.from, saved)
-			}
-			saved = max(run.from, run.saved)
-		}
-		resumed += len(past.runs[k.id]) - 1
 	}
-	t.Logf("%d tasks, %d servers of which %d were killed, %d resumptions", len(tasks), started, kills, resumed)
+	resumed := past.check()
+	t.Logf("%d tasks, %d servers of which %d were killed and %d stopped, %d resumptions", len(tasks), started, deaths-stopped+1, stopped, resumed)
 	if resumed == 0 {
 		t.Error("no server has resumed a task of another")
 	}

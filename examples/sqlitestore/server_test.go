@@ -89,6 +89,7 @@ func serve(path string) error {
 	var group sync.WaitGroup
 	group.Go(func() { s.recover(ctx) })
 	in := json.NewDecoder(os.Stdin)
+	var orders sync.WaitGroup
 	for {
 		var o order
 		if err := in.Decode(&o); err == io.EOF {
@@ -97,8 +98,9 @@ func serve(path string) error {
 			cancel()
 			return err
 		}
-		group.Go(func() { s.obey(ctx, o) })
+		orders.Go(func() { s.obey(ctx, o) })
 	}
+	orders.Wait() // a server that is told to stop answers what it was asked
 	cancel()
 	group.Wait()
 	late, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -295,6 +297,7 @@ type process struct {
 	next    int
 	pending map[int]chan report
 	killed  bool
+	leaving time.Time // when it was killed, or told to stop
 }
 
 // start starts a server. It calls hear for what workers say.
@@ -384,14 +387,25 @@ func (p *process) must(o order) report {
 
 // kill kills a server without warning.
 func (p *process) kill() {
-	p.mu.Lock()
-	p.killed = true
-	p.mu.Unlock()
+	p.leave(true)
 	if err := p.cmd.Process.Kill(); err != nil {
 		p.t.Error(err)
 	}
 	<-p.read
 	_ = p.cmd.Wait() // says that it was killed
+}
+
+func (p *process) leave(killed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.killed, p.leaving = killed, time.Now()
+}
+
+// left returns when the server was killed or told to stop; zero if it was not.
+func (p *process) left() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leaving
 }
 
 func (p *process) isKilled() bool {
@@ -405,6 +419,7 @@ func (p *process) stop() {
 	if p.isKilled() || p.cmd.ProcessState != nil {
 		return
 	}
+	p.leave(false)
 	p.in.Close()
 	<-p.read
 	if err := p.cmd.Wait(); err != nil {

@@ -96,6 +96,7 @@ func errorName(err error) string {
 	var shape *wire.ShapeError
 	var end *durabletasks.TerminalError
 	var duplicate *durabletasks.DuplicateKeyError
+	var undeclared *durabletasks.UndeclaredError
 	var conflict *durabletasks.ConflictError
 	switch {
 	case err == nil:
@@ -106,6 +107,8 @@ func errorName(err error) string {
 		return "Terminal"
 	case errors.As(err, &duplicate):
 		return "Duplicate"
+	case errors.As(err, &undeclared):
+		return "Undeclared"
 	case errors.As(err, &conflict):
 		return "Conflict"
 	}

@@ -76,12 +76,20 @@ func Example() {
 	}
 	defer tasks.Close()
 
-	// tools/call: when Start returns, the task is stored, and its worker runs
-	// with the values of ctx, but not its cancellation.
+	// tools/call, as it came over the transport: when Start returns, the task is
+	// stored, and its worker runs with the values of ctx, but not its
+	// cancellation.
 	ctx := durabletasks.WithOwner(context.Background(), "alice")
+	call := wire.MustParse(`{"name":"weather","arguments":{"city":"New York"},"_meta":{
+		"io.modelcontextprotocol/protocolVersion":"2026-07-28",
+		"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}}`)
+	if err := wire.CheckEnvelope(call); err != nil { // a client that does not take tasks
+		log.Fatal(err)
+	}
 	created, err := tasks.Start(ctx, &durabletasks.CreateOptions{
 		StatusMessage: "Looking outside.",
-		Payload:       wire.MustParse(`{"name":"weather","arguments":{"city":"New York"}}`), // for a restart
+		Payload:       wire.MustParse(`{}`).With("name", call.Get("name")).With("arguments", call.Get("arguments")), // for a restart
+		Undeclared:    wire.UndeclaredInput(call),
 	}, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 		return wire.MustParse(`{"content":[{"type":"text","text":"Sunny."}]}`), nil
 	})

@@ -230,8 +230,8 @@ func (h *Handle) ExtendTTL(ctx context.Context, d time.Duration) error {
 // outstanding and the answers are kept, for ResumeInput.
 //
 // Errors: [ErrInvalid] for no requests; a [*wire.ShapeError] that names the
-// key; [ErrInputPending]; [*DuplicateKeyError]; [ErrNotFound];
-// [*TerminalError], also if the task ends meanwhile; [ErrCancelled], in which
+// key; [ErrInputPending]; [*UndeclaredError]; [*DuplicateKeyError];
+// [ErrNotFound]; [*TerminalError], also if the task ends meanwhile; [ErrCancelled], in which
 // case nothing was asked, or no longer matters; [ErrExpired]; [ErrShutdown];
 // [ErrClosed]; [ErrSuperseded] if another process asked something else
 // meanwhile; the store's own.
@@ -286,6 +286,11 @@ func (h *Handle) request(ctx context.Context, requests map[string]wire.JSON, has
 			}
 			if has(r) {
 				return nothing, nil
+			}
+			for _, key := range keys {
+				if kinds := wire.KindsOf(requests[key]) & r.Undeclared; kinds != 0 {
+					return nothing, &UndeclaredError{Key: key, Kinds: kinds}
+				}
 			}
 			var again []string
 			for _, used := range r.UsedInputKeys {

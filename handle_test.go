@@ -573,6 +573,55 @@ func TestExtendTTL(t *testing.T) {
 }
 
 // Results and errors come out as they went in (cases 11 and 17).
+// A client is not asked for what it did not declare: nothing is stored, and a
+// worker that leaves with the error fails its task with the code for it, also
+// one that runs in a later process.
+func TestUndeclaredInput(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := newShared()
+		l := open(t, store, nil)
+		params := wire.MustParse(`{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}`)
+		id := create(t, l, &durabletasks.CreateOptions{Undeclared: wire.UndeclaredInput(params)})
+		h := handle(t, l, id)
+		before := stored(t, store, id)
+		requests := forms("a", "z")
+		requests["m"] = wire.MustParse(`{"method":"roots/list"}`)
+		requests["n"] = wire.MustParse(`{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"tools":[]}}`)
+		for name, call := range map[string]func(context.Context, map[string]wire.JSON) (map[string]wire.JSON, error){"RequestInput": h.RequestInput, "Ask": h.Ask} {
+			_, err := call(ctx, requests)
+			var undeclared *durabletasks.UndeclaredError
+			if !errors.As(err, &undeclared) || undeclared.Key != "m" || undeclared.Kinds != wire.InputRoots {
+				t.Errorf("%s: %v", name, err)
+			}
+			wantError(t, name, err, durabletasks.ErrUndeclared)
+			if got := stored(t, store, id); !reflect.DeepEqual(got, before) {
+				t.Errorf("%s has changed the task: %+v", name, got)
+			}
+		}
+		w := request(h, "a")
+		_, err := l.UpdateTask(ctx, id, accepts("a"))
+		check(t, err)
+		check(t, (<-w).err)
+
+		check(t, l.Close())
+		l = open(t, store, nil)
+		n, err := l.Recover(ctx, func(durabletasks.Record) durabletasks.Worker {
+			return func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+				_, err := h.Ask(ctx, map[string]wire.JSON{"n": requests["n"]})
+				return wire.JSON{}, fmt.Errorf("crawl: %w", err)
+			}
+		})
+		if n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		synctest.Wait()
+		want := `{"code":-32021,"message":"Missing required client capability: sampling, sampling.tools","data":{"requiredCapabilities":{"sampling":{"tools":{}}}}}`
+		if got := get(t, l, id); got.Status != durabletasks.StatusFailed || got.Error.String() != want {
+			t.Errorf("%s %s", got.Status, got.Error)
+		}
+	})
+}
+
 func TestPayloads(t *testing.T) {
 	const odd = `{"id":9007199254740993,"big":1e400,"f":1.0,"long":123456789012345678901234567890,"__proto__":null,"l":"\ud800","nul":"\u0000"}`
 	l := open(t, newShared(), nil)

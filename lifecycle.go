@@ -227,6 +227,12 @@ type CreateOptions struct {
 	// restart, such as the tool's name and arguments. It never leaves the
 	// server, and it is dropped when the task ends. Absent by default.
 	Payload wire.JSON
+
+	// Undeclared is what the client cannot be asked for, as
+	// [wire.UndeclaredInput] reads it from the params of the tools/call:
+	// [Handle.RequestInput] and [Handle.Ask] refuse it with an
+	// [*UndeclaredError]. By default everything may be asked for.
+	Undeclared wire.InputKinds
 }
 
 // CreateTask commits a new task in [StatusWorking] and returns what the
@@ -276,6 +282,7 @@ func (l *TaskLifecycle) create(ctx context.Context, opts *CreateOptions, claim f
 		PollInterval:  poll,
 		Owner:         ownerOf(ctx),
 		Payload:       o.Payload,
+		Undeclared:    o.Undeclared,
 	}
 	t := l.local.acquire(id)
 	defer l.local.release(t, 1)

@@ -521,7 +521,7 @@ func ignoreTerminal(err error) error {
 func TestViewOfStoredRecords(t *testing.T) {
 	base := durabletasks.Record{
 		ID: "t", CreatedAt: time.Date(2026, 7, 28, 1, 2, 3, 4e6, time.UTC), LastUpdatedAt: time.Date(2026, 7, 28, 1, 2, 4, 0, time.UTC),
-		TTL: durabletasks.NoLimit, PollInterval: durabletasks.NoLimit, UsedInputKeys: []string{"secret"}, CancelRequested: true,
+		TTL: durabletasks.NoLimit, PollInterval: durabletasks.NoLimit, UsedInputKeys: []string{"secret"}, CancelRequested: true, Undeclared: 7,
 		Payload: aText, Checkpoint: aText, Version: 7, StatusMessage: "m",
 	}
 	const head = `{"resultType":"complete","taskId":"t","status":"`

@@ -39,6 +39,7 @@ type modelTask struct {
 	result, failure            string
 	cancel                     bool
 	payload, checkpoint        string
+	undeclared                 wire.InputKinds
 	version                    int64
 	round                      int  // of the requests or responses; counted from 1
 	removed                    bool // for good
@@ -508,7 +509,7 @@ func (k *modelTask) record() durabletasks.Record {
 		ID: k.id, Status: wire.Status(k.status), StatusMessage: k.message, CreatedAt: k.created, LastUpdatedAt: k.updated,
 		TTL: k.ttl, PollInterval: k.poll, InputRequests: m(k.requests), InputResponses: m(k.responses), UsedInputKeys: k.used,
 		Result: j(k.result), Error: j(k.failure), Owner: k.owner, CancelRequested: k.cancel,
-		Payload: j(k.payload), Checkpoint: j(k.checkpoint), Version: k.version,
+		Undeclared: k.undeclared, Payload: j(k.payload), Checkpoint: j(k.checkpoint), Version: k.version,
 	}
 }
 
@@ -652,11 +653,13 @@ func (s *sim) create(t *rapid.T) {
 	}
 	o := durabletasks.CreateOptions{
 		TTL: genDuration.Draw(t, "ttl"), PollInterval: genDuration.Draw(t, "poll"), StatusMessage: genText.Draw(t, "message"),
-		Payload: rapid.SampledFrom([]wire.JSON{{}, aText, done}).Draw(t, "payload"),
+		Payload:    rapid.SampledFrom([]wire.JSON{{}, aText, done}).Draw(t, "payload"),
+		Undeclared: rapid.SampledFrom([]wire.InputKinds{0, 0, 0, wire.InputURL | wire.InputRoots, wire.InputForm}).Draw(t, "undeclared"),
 	}
 	k := &modelTask{
 		owner: rapid.SampledFrom([]string{"", "alice"}).Draw(t, "owner"), status: "working", message: o.StatusMessage,
 		created: s.now().UTC().Truncate(time.Millisecond), ttl: ceil(o.TTL), poll: ceil(o.PollInterval), payload: o.Payload.String(),
+		undeclared: o.Undeclared,
 	}
 	k.updated = k.created
 	c, err := s.l.CreateTask(durabletasks.WithOwner(ctx, k.owner), &o)
@@ -922,6 +925,8 @@ func (s *sim) request(t *rapid.T) {
 			return "Terminal", false, false
 		case k.cancel:
 			return "Cancelled", false, false
+		case k.undeclared&wire.InputForm != 0:
+			return "Undeclared", false, false
 		case slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(k.used, key) }):
 			return "Duplicate", false, false
 		}

@@ -50,10 +50,11 @@ type Record struct {
 
 	// What follows never leaves the server.
 
-	Owner           string    // who may see the task; the empty owner is an identity too
-	CancelRequested bool      // a client asked to cancel; the worker decides what comes of it
-	Payload         wire.JSON // what the host needs to run the task again; given at create, dropped when the task ends
-	Checkpoint      wire.JSON // the worker's own saved state; dropped when the task ends
+	Owner           string          // who may see the task; the empty owner is an identity too
+	CancelRequested bool            // a client asked to cancel; the worker decides what comes of it
+	Undeclared      wire.InputKinds // what the client cannot be asked for; given at create
+	Payload         wire.JSON       // what the host needs to run the task again; given at create, dropped when the task ends
+	Checkpoint      wire.JSON       // the worker's own saved state; dropped when the task ends
 
 	Version int64 // commits since create; 0 when created
 }

@@ -63,6 +63,7 @@ func absentStaysAbsent(t *trial) {
 		"Owner":                     func(r *durabletasks.Record) { r.Owner = "alice" },
 		"StatusMessage":             func(r *durabletasks.Record) { r.StatusMessage = "hello" },
 		"CancelRequested":           func(r *durabletasks.Record) { r.CancelRequested = true },
+		"Undeclared":                func(r *durabletasks.Record) { r.Undeclared = wire.InputForm },
 		"PollInterval: NoLimit":     func(r *durabletasks.Record) { r.PollInterval = durabletasks.NoLimit },
 		"Result: {}":                func(r *durabletasks.Record) { r.Result = wire.MustParse("{}") },
 		"Result: null":              func(r *durabletasks.Record) { r.Result = null },

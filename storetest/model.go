@@ -134,6 +134,7 @@ func (h *history) record(rt *rapid.T, id string) durabletasks.Record {
 		Error:           randomJSON(rt, "error"),
 		Owner:           drawn(rt, "owner", hostile...),
 		CancelRequested: rapid.Bool().Draw(rt, "cancel requested"),
+		Undeclared:      wire.InputKinds(rapid.Uint8().Draw(rt, "undeclared")),
 		Payload:         randomJSON(rt, "payload"),
 		Checkpoint:      randomJSON(rt, "checkpoint"),
 		Version:         drawn(rt, "version passed in", int64(0), 1, 99),

@@ -52,6 +52,7 @@ func (t *trial) full(id string, n int) durabletasks.Record {
 	r.Error = number(`{"code":-32603,"message":"error %d"}`, n)
 	r.Owner = fmt.Sprint("owner ", n)
 	r.CancelRequested = true
+	r.Undeclared = wire.InputKinds(255 - n)
 	r.Payload = number(`{"tool":"crawl","arguments":[%d]}`, n)
 	r.Checkpoint = number(`{"page":%d}`, n)
 	return r
@@ -111,6 +112,7 @@ func diff(got, want durabletasks.Record) string {
 	d.addJSON("Error", got.Error, want.Error)
 	d.add("Owner", got.Owner == want.Owner, quoted(got.Owner), quoted(want.Owner))
 	d.add("CancelRequested", got.CancelRequested == want.CancelRequested, got.CancelRequested, want.CancelRequested)
+	d.add("Undeclared", got.Undeclared == want.Undeclared, uint8(got.Undeclared), uint8(want.Undeclared))
 	d.addJSON("Payload", got.Payload, want.Payload)
 	d.addJSON("Checkpoint", got.Checkpoint, want.Checkpoint)
 	d.add("Version", got.Version == want.Version, got.Version, want.Version)

@@ -86,6 +86,7 @@
 //	19 responses gone  nothing: all are removed
 //	20 response gone   text key
 //	21 response        text key, text JSON
+//	22 undeclared      varint 0 to 255: the bits of wire.InputKinds
 //
 // A field that is not written is zero in a whole record and unchanged in an
 // update. The log begins with the cut 1, so that an emptied log is not taken

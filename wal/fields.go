@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -35,6 +36,7 @@ const (
 	tagResponsesGone tag = 19
 	tagResponseGone  tag = 20
 	tagResponse      tag = 21
+	tagUndeclared    tag = 22
 )
 
 // statuses gives the known states their number in the format.
@@ -126,6 +128,9 @@ func appendChanges(dst []byte, old, st *state) []byte {
 		}
 		dst = appendNumberField(dst, tagCancel, n)
 	}
+	if st.undeclared != old.undeclared {
+		dst = appendNumberField(dst, tagUndeclared, int64(st.undeclared))
+	}
 	for i := range jsonFields {
 		if st.json[i] != old.json[i] {
 			dst = appendTextField(dst, tagJSON+tag(i), st.json[i].String())
@@ -187,6 +192,7 @@ func wholeSize(st *state) int {
 	if st.cancel {
 		n += 2
 	}
+	n += numberFieldSize(int64(st.undeclared))
 	for _, v := range st.json {
 		n += textFieldSize(v.Len())
 	}
@@ -311,7 +317,7 @@ func (r *reader) tag() tag {
 // skip reads past a field whose tag was read and is known.
 func (r *reader) skip(t tag) {
 	switch t {
-	case tagStatus, tagTTL, tagPoll, tagCancel, tagUsedKept:
+	case tagStatus, tagTTL, tagPoll, tagCancel, tagUsedKept, tagUndeclared:
 		r.varint()
 	case tagCreated, tagUpdated:
 		r.instant()
@@ -364,6 +370,12 @@ func (st *state) apply(fields string) error {
 			st.owner = r.text()
 		case tagCancel:
 			st.cancel = r.varint() != 0
+		case tagUndeclared:
+			n := r.varint()
+			if n < 0 || n > math.MaxUint8 {
+				return errBody
+			}
+			st.undeclared = wire.InputKinds(n)
 		case tagJSON, tagJSON + 1, tagJSON + 2, tagJSON + 3,
 			tagRequestsGone, tagRequestGone, tagRequest,
 			tagResponsesGone, tagResponseGone, tagResponse:

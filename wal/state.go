@@ -28,6 +28,8 @@ type state struct {
 	inputs  *inputs  // nil if there are none
 	pending []string // fields from the log whose JSON is not decoded yet, oldest first
 	cancel  bool
+
+	undeclared wire.InputKinds
 }
 
 // The places of the JSON fields in state.json.
@@ -82,6 +84,8 @@ func newState(r *durabletasks.Record, version int64, old *state) *state {
 		version: version,
 		json:    [jsonFields]wire.JSON{r.Result, r.Error, r.Payload, r.Checkpoint},
 		cancel:  r.CancelRequested,
+
+		undeclared: r.Undeclared,
 	}
 	if old == nil {
 		// Clones: a short text may be a piece of a large one, such as a whole
@@ -142,6 +146,7 @@ func (st *state) record() durabletasks.Record {
 		Error:           st.json[jsonError],
 		Owner:           st.owner,
 		CancelRequested: st.cancel,
+		Undeclared:      st.undeclared,
 		Payload:         st.json[jsonPayload],
 		Checkpoint:      st.json[jsonCheckpoint],
 		Version:         st.version,

@@ -120,6 +120,7 @@ func fullTask(id string) durabletasks.Record {
 	r.Error = wire.MustParse(`{"code":-32603,"message":"x"}`)
 	r.Owner = "owner\x00"
 	r.CancelRequested = true
+	r.Undeclared = 255
 	r.Checkpoint = wire.MustParse(`[1,2,{"page":7}]`)
 	return r
 }
@@ -164,6 +165,8 @@ func variants() map[string]func(r *durabletasks.Record) {
 		"no error":   func(r *durabletasks.Record) { r.Error = wire.JSON{} },
 		"no owner":   func(r *durabletasks.Record) { r.Owner = "" },
 		"no cancel":  func(r *durabletasks.Record) { r.CancelRequested = false },
+		"declared":   func(r *durabletasks.Record) { r.Undeclared = 0 },
+		"undeclared": func(r *durabletasks.Record) { r.Undeclared = wire.InputURL },
 		"payload":    func(r *durabletasks.Record) { r.Payload = wire.MustParse(`{}`) },
 		"checkpoint": func(r *durabletasks.Record) { r.Checkpoint = wire.MustParse(`"p8"`) },
 	}

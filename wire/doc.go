@@ -11,9 +11,11 @@
 // A task asks its client with a [FormRequest], [URLRequest],
 // [SamplingRequest] or [RootsRequest], or with any other [JSON] that
 // [CheckInputRequest] lets through, and reads the answers as an
-// [ElicitResult], [SamplingResult] or [RootsResult].
+// [ElicitResult], [SamplingResult] or [RootsResult]. What its client cannot be
+// asked for, [UndeclaredInput] tells.
 //
 // "tasks.md" in a comment is the extension's specification, revision
 // 2026-07-28; "elicitation.mdx", "sampling.mdx" and "roots.mdx" are the
-// client pages of the core protocol's, of the same revision.
+// client pages of the core protocol's, of the same revision, and "mrtr.mdx"
+// is its page on multi round-trip requests.
 package wire

@@ -108,33 +108,6 @@ func CheckInputResponse(request, response JSON) error {
 	return nil
 }
 
-// DeclaresInput reports whether the params of a request, such as the tools/call
-// that becomes a task, declare in their own _meta that the client can answer
-// this input request: the form or url mode of elicitation, sampling, with
-// tools if the request has some, or roots. A server must not ask a client for
-// what it does not declare (elicitation.mdx, sampling.mdx and roots.mdx,
-// "Capabilities"). An elicitation capability without a mode means forms.
-func DeclaresInput(params, request JSON) bool {
-	capabilities := params.Get("_meta").Get(MetaClientCapabilities)
-	asked := request.Get("params")
-	switch method, _ := request.Get("method").Text(); method {
-	case MethodElicit:
-		elicitation := capabilities.Get("elicitation")
-		if mode, _ := asked.Get("mode").Text(); mode == "url" {
-			return elicitation.Get("url").Kind() == Object
-		}
-		return elicitation.Get("form").Kind() == Object ||
-			elicitation.Kind() == Object && elicitation.Get("form").IsZero() && elicitation.Get("url").IsZero()
-	case MethodSampling:
-		sampling := capabilities.Get("sampling")
-		withTools := !asked.Get("tools").IsZero() || !asked.Get("toolChoice").IsZero()
-		return sampling.Kind() == Object && (!withTools || sampling.Get("tools").Kind() == Object)
-	case MethodRoots:
-		return capabilities.Get("roots").Kind() == Object
-	}
-	return false
-}
-
 var inputRequest = tagged("method",
 	alternative{MethodElicit, object(required("params", elicitParams))},
 	alternative{MethodSampling, object(required("params", createMessageParams))},

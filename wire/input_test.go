@@ -446,11 +446,11 @@ func TestCheckInputResponseRefusesNonObjects(t *testing.T) {
 	}
 }
 
-func TestDeclaresInput(t *testing.T) {
+func TestInputKinds(t *testing.T) {
 	requests := map[string]wire.JSON{
 		"form": wire.MustParse(formRequest), "modeless form": wire.MustParse(`{"method":"elicitation/create","params":{}}`), "url": wire.MustParse(urlRequest),
 		"sampling": wire.MustParse(`{"method":"sampling/createMessage","params":{}}`), "tools": wire.MustParse(samplingRequest), "toolChoice": wire.MustParse(`{"method":"sampling/createMessage","params":{"toolChoice":{}}}`),
-		"roots": wire.MustParse(rootsRequest), "other": wire.MustParse(`{"method":"tools/call"}`), "nothing": {},
+		"roots": wire.MustParse(rootsRequest),
 	}
 	const forms = "form, modeless form"
 	for capabilities, want := range map[string]string{
@@ -475,7 +475,7 @@ func TestDeclaresInput(t *testing.T) {
 		params := wire.MustParse(`{"_meta":{"io.modelcontextprotocol/clientCapabilities":` + capabilities + `}}`)
 		var got []string
 		for _, name := range slices.Sorted(maps.Keys(requests)) {
-			if wire.DeclaresInput(params, requests[name]) {
+			if wire.KindsOf(requests[name])&wire.UndeclaredInput(params) == 0 {
 				got = append(got, name)
 			}
 		}
@@ -485,10 +485,31 @@ func TestDeclaresInput(t *testing.T) {
 	}
 	for _, params := range []wire.JSON{{}, wire.MustParse(`{}`), wire.MustParse(`{"_meta":{"elicitation":{}}}`), wire.MustParse(`{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`)} {
 		for name, request := range requests {
-			if wire.DeclaresInput(params, request) {
+			if wire.KindsOf(request)&wire.UndeclaredInput(params) == 0 {
 				t.Errorf("%v can answer %s", params, name)
 			}
 		}
+	}
+	for _, request := range []wire.JSON{{}, wire.MustParse(`{}`), wire.MustParse(`{"method":"tools/call"}`), wire.MustParse(`{"method":1}`)} {
+		if kinds := wire.KindsOf(request); kinds != 0 {
+			t.Errorf("%v is a request for %s", request, kinds)
+		}
+	}
+	for name, want := range map[string]string{
+		"form":     `{"elicitation":{"form":{}}}`,
+		"url":      `{"elicitation":{"url":{}}}`,
+		"sampling": `{"sampling":{}}`,
+		"tools":    `{"sampling":{"tools":{}}}`,
+		"roots":    `{"roots":{}}`,
+	} {
+		err := wire.MissingInput(wire.KindsOf(requests[name]))
+		if want = `{"requiredCapabilities":` + want + `}`; err.Code != -32021 || err.Data.String() != want {
+			t.Errorf("%s: %v with %v, want %s", name, err, err.Data, want)
+		}
+	}
+	all := wire.UndeclaredInput(wire.JSON{})
+	if got, want := wire.MissingInput(all).Message, "Missing required client capability: elicitation.form, elicitation.url, sampling, sampling.tools, roots"; got != want {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -27,7 +27,7 @@ func fieldsOf(r *durabletasks.Record) []any {
 		expires = millis(at)
 	}
 	return []any{
-		expires, string(r.Status), millis(r.CreatedAt), millis(r.LastUpdatedAt), int64(r.TTL), int64(r.PollInterval), r.CancelRequested,
+		expires, string(r.Status), millis(r.CreatedAt), millis(r.LastUpdatedAt), int64(r.TTL), int64(r.PollInterval), r.CancelRequested, int64(r.Undeclared),
 		[]byte(r.StatusMessage), []byte(r.Owner), appendTexts(nil, r.UsedInputKeys), appendValues(nil, r.InputRequests), appendValues(nil, r.InputResponses),
 		r.Error.String(), r.Checkpoint.String(), r.Payload.String(), r.Result.String(),
 	}
@@ -40,7 +40,7 @@ func readRecord(scan func(dest ...any) error) (durabletasks.Record, error) {
 	var id, message, owner, keys, requests, responses []byte
 	var failure, checkpoint, payload, result string
 	err := scan(&id, &r.Version,
-		&expires, &r.Status, &created, &updated, &r.TTL, &r.PollInterval, &r.CancelRequested,
+		&expires, &r.Status, &created, &updated, &r.TTL, &r.PollInterval, &r.CancelRequested, &r.Undeclared,
 		&message, &owner, &keys, &requests, &responses,
 		&failure, &checkpoint, &payload, &result)
 	if err != nil {

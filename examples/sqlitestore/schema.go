@@ -26,6 +26,7 @@ CREATE TABLE task (
 	ttl              INTEGER NOT NULL, -- nanoseconds, -1 for none
 	poll_interval    INTEGER NOT NULL, -- nanoseconds, -1 for none
 	cancel_requested INTEGER NOT NULL,
+	undeclared       INTEGER NOT NULL, -- the bits of wire.InputKinds
 	status_message   BLOB    NOT NULL,
 	owner            BLOB    NOT NULL,
 	used_input_keys  BLOB    NOT NULL, -- a sequence of texts, see record.go
@@ -59,7 +60,7 @@ const unfinished = `status NOT IN ('completed', 'failed', 'cancelled')`
 // fields are the columns of task that hold a record's own fields, in the order
 // of fieldsOf and of readRecord.
 var fields = []string{
-	"expires_at", "status", "created_at", "last_updated_at", "ttl", "poll_interval", "cancel_requested",
+	"expires_at", "status", "created_at", "last_updated_at", "ttl", "poll_interval", "cancel_requested", "undeclared",
 	"status_message", "owner", "used_input_keys", "input_requests", "input_responses",
 	"error", "checkpoint", "payload", "result",
 }

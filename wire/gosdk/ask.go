@@ -36,7 +36,8 @@ var ErrAnswersGone = errors.New("gosdk: the answers to these requests are no lon
 // "decline" or "cancel". Whether an accepted form fits the schema is not
 // checked.
 //
-// The other errors are those of Handle.Ask, and that of a request that has no
+// What the client did not declare on its tools/call is an
+// [*durabletasks.UndeclaredError]. The other errors are those of Handle.Ask, and that of a request that has no
 // JSON.
 func Ask(ctx context.Context, h *durabletasks.Handle, requests mcp.InputRequestMap) (mcp.InputResponseMap, error) {
 	text, err := wire.Marshal(requests)

@@ -31,7 +31,9 @@ var (
 //
 // Unless opts set a Payload, the task keeps the tool's name and arguments, for
 // [Options].Resume; arguments that package wire refuses, such as with a member
-// given twice, are an error. Nil opts mean the defaults.
+// given twice, are an error. The task also keeps what the client cannot be
+// asked for, see [durabletasks.CreateOptions].Undeclared. Nil opts mean the
+// defaults.
 //
 // For a client that did not declare the extension on this very request Defer
 // does nothing and returns the error that the handler should return, a
@@ -61,7 +63,8 @@ type callKey struct{}
 type call struct {
 	adapter  *Adapter
 	params   *mcp.CallToolParamsRaw
-	declared bool // the client takes tasks
+	declared bool            // the client takes tasks
+	cannot   wire.InputKinds // what it cannot be asked for
 
 	mu      sync.Mutex
 	over    bool // the handler has returned
@@ -91,6 +94,7 @@ func (c *call) start(ctx context.Context, opts *durabletasks.CreateOptions, work
 	case c.created != nil:
 		return ErrDeferred
 	}
+	o.Undeclared |= c.cannot
 	created, err := c.adapter.tasks.Start(outOfCall(ctx), &o, work)
 	if err != nil {
 		return fmt.Errorf("gosdk: defer: %w", err)
@@ -134,7 +138,8 @@ func (a *Adapter) callTool(ctx context.Context, method string, req mcp.Request, 
 	if !ok || params == nil {
 		return next(ctx, method, req)
 	}
-	c := &call{adapter: a, params: params, declared: declared(params)}
+	c := &call{adapter: a, params: params}
+	c.declared, c.cannot = declared(params)
 	result, err := next(context.WithValue(ctx, callKey{}, c), method, req)
 	if created := c.end(); created != nil {
 		return &taskResult{Result: *created}, nil
@@ -143,9 +148,12 @@ func (a *Adapter) callTool(ctx context.Context, method string, req mcp.Request, 
 }
 
 // declared reports whether a tools/call says in its own _meta that its client
-// takes tasks. The SDK's ClientCapabilities also counts what an earlier
-// request said, which the extension forbids.
-func declared(params *mcp.CallToolParamsRaw) bool {
+// takes tasks, and what a task cannot ask it for. The SDK's ClientCapabilities
+// also counts what an earlier request said, which the extension forbids.
+func declared(params *mcp.CallToolParamsRaw) (tasks bool, cannot wire.InputKinds) {
 	envelope, err := wire.Marshal(map[string]any{"_meta": params.GetMeta()})
-	return err == nil && wire.CheckEnvelope(envelope) == nil
+	if err != nil {
+		return false, 0
+	}
+	return wire.CheckEnvelope(envelope) == nil, wire.UndeclaredInput(envelope)
 }

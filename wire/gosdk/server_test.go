@@ -272,7 +272,7 @@ func parse(t *testing.T, text []byte) wire.JSON {
 
 // Capabilities that a client declares.
 const (
-	withTasks    = `{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+	withTasks    = `{"elicitation":{"form":{}},"sampling":{},"roots":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 	withoutTasks = `{"elicitation":{"form":{}}}`
 )
 

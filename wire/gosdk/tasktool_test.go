@@ -80,6 +80,19 @@ func TestTaskFromCallToResult(t *testing.T) {
 	})
 }
 
+// What the client did not declare on the very tools/call it is not asked for.
+func TestUndeclaredInput(t *testing.T) {
+	onEveryTransport(t, withGreeter, func(t *testing.T, h *host, c client) {
+		const withoutForms = `{"elicitation":{"url":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+		id := created(t, c(t, request("tools/call", `"name":"greet","arguments":{"name":"Ada"}`, withoutForms)))
+		h.await(t, id, wire.StatusFailed)
+		got := result(t, c(t, taskRequest(wire.MethodGet, id))).Get("error")
+		if got.Get("code").String() != "-32021" || got.Get("data").String() != `{"requiredCapabilities":{"elicitation":{"form":{}}}}` {
+			t.Errorf("the task has failed with %s", got)
+		}
+	})
+}
+
 func TestCancelReachesTheWorker(t *testing.T) {
 	onEveryTransport(t, withGreeter, func(t *testing.T, h *host, c client) {
 		id := created(t, c(t, toolCall("greet", `{"name":"Ada"}`)))

@@ -31,7 +31,7 @@ type Handle struct {
 	ctx    *workerContext // nil until asked for
 
 	mu    sync.Mutex
-	taken []string // the keys of the round whose answers this worker was handed last
+	taken map[string]struct{} // the keys whose answers this worker was handed
 }
 
 // Handle returns the worker's side of an unfinished task. Its [Handle.Context]
@@ -121,8 +121,8 @@ type ProgressOptions struct {
 
 	// Checkpoint replaces the worker's saved state in the same commit. A
 	// worker that is resumed after a crash finds it by
-	// [Handle.Checkpoint]. It also says that the worker has made use of the
-	// answers to its last requests, which are then dropped.
+	// [Handle.Checkpoint]. It stands for all that came before it: the answers
+	// that the worker has been handed are dropped.
 	Checkpoint wire.JSON
 }
 
@@ -171,10 +171,17 @@ func (h *Handle) SaveCheckpoint(ctx context.Context, checkpoint wire.JSON) error
 }
 
 // save sets a record's checkpoint, and drops the answers that the worker has
-// had.
+// been handed, but for those of a round that still waits for others.
 func (h *Handle) save(r *Record, checkpoint wire.JSON) {
 	r.Checkpoint = checkpoint
-	if r.Status == StatusWorking && h.hasTaken(r.InputResponses) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	maps.DeleteFunc(r.InputResponses, func(key string, _ wire.JSON) bool {
+		_, asked := r.InputRequests[key]
+		_, taken := h.taken[key]
+		return taken && !asked
+	})
+	if len(r.InputResponses) == 0 {
 		r.InputResponses = nil
 	}
 }
@@ -236,37 +243,33 @@ func (h *Handle) ExtendTTL(ctx context.Context, d time.Duration) error {
 // [ErrClosed]; [ErrSuperseded] if another process asked something else
 // meanwhile; the store's own.
 func (h *Handle) RequestInput(ctx context.Context, requests map[string]wire.JSON) (map[string]wire.JSON, error) {
-	return h.request(ctx, requests, func(*Record) bool { return false })
+	return h.request(ctx, requests, func(*Record, string) bool { return false })
 }
 
-// Ask is [Handle.RequestInput] for a worker that may run more than once. If
-// the last round of requests had these very keys, it is taken up instead of
-// asked again: the client still sees the requests as they were first asked,
-// and an answer that it has given is returned at once. A round stays with its
-// task as [Handle.ResumeInput] says.
+// Ask is [Handle.RequestInput] for a worker that may run more than once: it
+// asks only for what was not asked yet. A request whose key is outstanding is
+// waited for, and the client still sees it as it was first asked; an answer
+// that the client has given is returned, after a restart too. So a worker
+// that runs again from its start asks the same in the same order, and gets
+// the same answers.
 //
-// A worker that asks several rounds, or saves checkpoints, lets its checkpoint
-// tell what is answered, and does not ask for that again: of a round that is
-// gone the keys are still used.
+// A checkpoint stands for what came before it: a worker that saves one does
+// not ask again, when it is resumed from there, for what it had been answered.
+// Those answers are gone, and their keys are used.
 //
-// Errors: those of RequestInput, with a [*DuplicateKeyError] for keys of
-// another round than the last.
+// Errors: those of RequestInput, with a [*DuplicateKeyError] for the key of a
+// request that is neither outstanding nor has an answer any more.
 func (h *Handle) Ask(ctx context.Context, requests map[string]wire.JSON) (map[string]wire.JSON, error) {
-	return h.request(ctx, requests, func(r *Record) bool {
-		round := r.InputRequests
-		if r.Status == StatusWorking {
-			round = r.InputResponses
-		}
-		return len(round) == len(requests) && !slices.ContainsFunc(slices.Collect(maps.Keys(requests)), func(key string) bool {
-			_, ok := round[key]
-			return !ok
-		})
+	return h.request(ctx, requests, func(r *Record, key string) bool {
+		_, asked := r.InputRequests[key]
+		_, answered := r.InputResponses[key]
+		return asked || answered
 	})
 }
 
-// request asks a round of requests, unless the record has it already, and
-// waits for the answers.
-func (h *Handle) request(ctx context.Context, requests map[string]wire.JSON, has func(*Record) bool) (map[string]wire.JSON, error) {
+// request asks for what the record does not have already, in one round, and
+// waits for all the answers.
+func (h *Handle) request(ctx context.Context, requests map[string]wire.JSON, has func(r *Record, key string) bool) (map[string]wire.JSON, error) {
 	if len(requests) == 0 {
 		return nil, fmt.Errorf("%w: no requests", ErrInvalid)
 	}
@@ -284,42 +287,49 @@ func (h *Handle) request(ctx context.Context, requests map[string]wire.JSON, has
 			if r.CancelRequested {
 				return nothing, ErrCancelled
 			}
-			if has(r) {
+			fresh := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return has(r, key) })
+			if len(fresh) == 0 {
 				return nothing, nil
 			}
-			for _, key := range keys {
+			round := make(map[string]wire.JSON, len(fresh))
+			for _, key := range fresh {
 				if kinds := wire.KindsOf(requests[key]) & r.Undeclared; kinds != 0 {
 					return nothing, &UndeclaredError{Key: key, Kinds: kinds}
 				}
+				round[key] = requests[key]
 			}
 			var again []string
 			for _, used := range r.UsedInputKeys {
-				if _, ok := requests[used]; ok {
+				if _, ok := round[used]; ok {
 					again = append(again, used)
 				}
 			}
 			if len(again) > 0 {
 				return nothing, &DuplicateKeyError{Key: slices.Min(again)}
 			}
+			for _, key := range keys {
+				if request, asked := r.InputRequests[key]; asked {
+					round[key] = request // still waited for
+				}
+			}
 			r.Status = StatusInputRequired
-			r.InputRequests = maps.Clone(requests)
-			r.InputResponses = nil
-			r.UsedInputKeys = append(r.UsedInputKeys, keys...)
+			r.InputRequests = round
+			r.UsedInputKeys = append(r.UsedInputKeys, fresh...)
 			return stamped, nil
 		})
 	})
 }
 
-// ResumeInput takes up the last round of requests of a task, for a worker
-// that was interrupted while it waited, or after: it waits for the answers
-// that are missing, and returns all of the round. A round stays with its task
-// until the worker asks something else, saves a checkpoint after it had the
-// answers, or ends the task.
+// ResumeInput takes up what a task was asking, for a worker that was
+// interrupted while it waited, or after: it waits for the answers to the
+// outstanding requests, and returns these and all others that the task holds.
+// An answer stays with its task until the worker saves a checkpoint after it
+// was handed the answer, or ends the task.
 //
-// Errors: [ErrNoInput] if there is no such round; otherwise those of
-// [Handle.RequestInput].
+// Errors: [ErrNoInput] if nothing is outstanding and no answer is held;
+// otherwise those of [Handle.RequestInput].
 func (h *Handle) ResumeInput(ctx context.Context) (map[string]wire.JSON, error) {
-	return h.ask(ctx, func() ([]string, error) {
+	return h.ask(ctx, func() (keys []string, err error) {
 		r, err := h.l.get(ctx, h.id)
 		if err == nil {
 			err = terminal(&r)
@@ -327,13 +337,16 @@ func (h *Handle) ResumeInput(ctx context.Context) (map[string]wire.JSON, error) 
 		switch {
 		case err != nil:
 			return nil, err
-		case r.Status == StatusInputRequired:
-			return slices.Collect(maps.Keys(r.InputRequests)), nil
-		case len(r.InputResponses) > 0:
-			return slices.Collect(maps.Keys(r.InputResponses)), nil
-		default:
+		case len(r.InputRequests) == 0 && len(r.InputResponses) == 0:
 			return nil, ErrNoInput
 		}
+		for key := range r.InputRequests {
+			keys = append(keys, key)
+		}
+		for key := range r.InputResponses {
+			keys = append(keys, key)
+		}
+		return keys, nil
 	})
 }
 
@@ -370,13 +383,14 @@ func (h *Handle) ask(ctx context.Context, begin func() ([]string, error)) (map[s
 		if err != nil {
 			return nil, err
 		}
-		if done, err := round(&r, keys); done || err != nil {
-			if err != nil {
-				h.l.follow(t, &r, 0)
-				return nil, err
-			}
-			h.setTaken(keys)
-			return r.InputResponses, nil
+		answers, err := answersTo(&r, keys)
+		if err != nil {
+			h.l.follow(t, &r, 0)
+			return nil, err
+		}
+		if answers != nil {
+			h.take(answers)
+			return answers, nil
 		}
 		if first {
 			h.l.watchExpiry(t, &r, 0)
@@ -395,23 +409,33 @@ func (h *Handle) ask(ctx context.Context, begin func() ([]string, error)) (map[s
 	}
 }
 
-// round reports whether the round with these keys is answered, or why it
-// never will be.
-func round(r *Record, keys []string) (done bool, err error) {
-	held := r.InputRequests
-	if r.Status == StatusWorking {
-		held = r.InputResponses
+// answersTo returns the answers to the requests with these keys: nil if some
+// are missing, or why they will never be complete.
+func answersTo(r *Record, keys []string) (map[string]wire.JSON, error) {
+	answers := make(map[string]wire.JSON, len(keys))
+	complete, lost := true, false
+	for _, key := range keys {
+		answer, answered := r.InputResponses[key]
+		if answered {
+			answers[key] = answer
+			continue
+		}
+		complete = false
+		if _, asked := r.InputRequests[key]; !asked {
+			lost = true
+		}
 	}
-	_, ours := held[keys[0]] // a key belongs to one round for ever
 	switch {
 	case r.Status.Terminal():
-		return false, terminal(r)
+		return nil, terminal(r)
 	case r.CancelRequested:
-		return false, ErrCancelled
-	case !ours:
-		return false, ErrSuperseded
+		return nil, ErrCancelled
+	case complete:
+		return answers, nil
+	case lost:
+		return nil, ErrSuperseded
 	}
-	return r.Status == StatusWorking, nil
+	return nil, nil
 }
 
 func (t *localTask) startAsking() bool {
@@ -428,22 +452,16 @@ func (t *localTask) stopAsking() {
 	t.asking = false
 }
 
-// hasTaken reports whether these answers have been handed to this worker. A
-// key belongs to one round for ever, so one key tells.
-func (h *Handle) hasTaken(answers map[string]wire.JSON) bool {
+// take notes which answers this worker was handed.
+func (h *Handle) take(answers map[string]wire.JSON) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.taken) == 0 {
-		return false
+	if h.taken == nil {
+		h.taken = make(map[string]struct{}, len(answers))
 	}
-	_, ok := answers[h.taken[0]]
-	return ok
-}
-
-func (h *Handle) setTaken(keys []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.taken = keys
+	for key := range answers {
+		h.taken[key] = struct{}{}
+	}
 }
 
 // finish ends a task. What is only of use to a task that goes on is dropped.

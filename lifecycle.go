@@ -360,7 +360,7 @@ func (l *TaskLifecycle) read(ctx context.Context, id string) (Record, error) {
 // outstanding are ignored without being looked at, and their keys returned,
 // sorted; the first answer to a key stays. When the last outstanding key is
 // answered, the task works again. The answers are committed when UpdateTask
-// returns, and stay with the task until its worker has moved on.
+// returns, and stay with the task; see [Handle.ResumeInput].
 //
 // Errors: a [*wire.ShapeError] for an outstanding key whose answer has the
 // wrong shape, in which case nothing is applied; [ErrNotFound]; [ErrClosed];
@@ -393,7 +393,7 @@ func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponse
 		if applied == 0 {
 			return nothing, nil
 		}
-		if len(r.InputResponses) == len(r.InputRequests) {
+		if len(unanswered(r)) == 0 {
 			r.Status = StatusWorking
 			r.InputRequests = nil
 		}
@@ -605,6 +605,16 @@ func (l *TaskLifecycle) follow(t *localTask, r *Record, atLeast time.Duration) {
 	l.watchExpiry(t, r, atLeast)
 }
 
+// unanswered returns the requests that wait for an answer.
+func unanswered(r *Record) map[string]wire.JSON {
+	requests := maps.Clone(r.InputRequests)
+	maps.DeleteFunc(requests, func(key string, _ wire.JSON) bool {
+		_, answered := r.InputResponses[key]
+		return answered
+	})
+	return requests
+}
+
 // view projects a record on what a client may see: an allow-list. A record
 // whose payload does not fit its status is an error, not repaired.
 func view(r *Record) (wire.Task, error) {
@@ -627,12 +637,7 @@ func view(r *Record) (wire.Task, error) {
 	case StatusFailed:
 		t.Error = r.Error
 	case StatusInputRequired:
-		t.InputRequests = make(map[string]wire.JSON, len(r.InputRequests)-len(r.InputResponses))
-		for key, request := range r.InputRequests {
-			if _, answered := r.InputResponses[key]; !answered {
-				t.InputRequests[key] = request
-			}
-		}
+		t.InputRequests = unanswered(r)
 		ok = ok && len(t.InputRequests) > 0
 	}
 	if !ok {

@@ -41,7 +41,6 @@ type modelTask struct {
 	payload, checkpoint        string
 	undeclared                 wire.InputKinds
 	version                    int64
-	round                      int  // of the requests or responses; counted from 1
 	removed                    bool // for good
 	// What the present engine knows of it.
 	handles []*modelHandle
@@ -56,8 +55,8 @@ type modelTask struct {
 type modelHandle struct {
 	h     *durabletasks.Handle
 	ctx   context.Context
-	cause string // of its context; "" while it lives
-	taken int    // the round whose answers it was given last
+	cause string   // of its context; "" while it lives
+	taken []string // the keys whose answers it was given
 }
 
 type modelWorker struct {
@@ -71,10 +70,29 @@ type leaving struct {
 }
 
 type modelWaiter struct {
-	back  <-chan answer
-	by    *modelHandle
-	round int
-	stop  context.CancelCauseFunc
+	back <-chan answer
+	by   *modelHandle
+	keys []string
+	stop context.CancelCauseFunc
+}
+
+// answered reports whether these requests all have their answers, and returns
+// these.
+func (k *modelTask) answered(keys []string) (map[string]string, bool) {
+	answers := make(map[string]string)
+	for _, key := range keys {
+		if answer, ok := k.responses[key]; ok {
+			answers[key] = answer
+		}
+	}
+	return answers, len(answers) == len(keys)
+}
+
+// asked reports whether this request is outstanding or answered.
+func (k *modelTask) asked(key string) bool {
+	_, asked := k.requests[key]
+	_, answered := k.responses[key]
+	return asked || answered
 }
 
 // GoString keeps the tool's reports short.
@@ -290,24 +308,40 @@ func (s *sim) settleWaiter(k *modelTask) {
 		s.waiterEnds(k, "Terminal")
 	case k.cancel:
 		s.waiterEnds(k, "Cancelled")
-	case k.round != w.round:
-		s.waiterEnds(k, "Superseded")
-	case k.status == "working":
-		select {
-		case a := <-w.back:
-			got := make(map[string]string)
-			for key, v := range a.values {
-				got[key] = v.String()
+	default:
+		want, complete := k.answered(w.keys)
+		switch {
+		case complete:
+			select {
+			case a := <-w.back:
+				s.handed(w.by, a.values, a.err, want)
+			default:
+				s.t.Fatalf("waiter of %s still waits, answers are %v", k.id, want)
 			}
-			if a.err != nil || !maps.Equal(got, k.responses) {
-				s.t.Fatalf("waiter of %s: %v, want %v", k.id, a, k.responses)
-			}
+			w.stop(nil)
+			k.waiter = nil
+		case slices.ContainsFunc(w.keys, func(key string) bool { return !k.asked(key) }):
+			s.waiterEnds(k, "Superseded")
 		default:
-			s.t.Fatalf("waiter of %s still waits, answers are %v", k.id, k.responses)
+			select {
+			case a := <-w.back:
+				s.t.Fatalf("waiter of %s: %v, though answers are missing", k.id, a)
+			default:
+			}
 		}
-		w.by.taken = w.round
-		w.stop(nil)
-		k.waiter = nil
+	}
+}
+
+// handed compares the answers that a worker was handed.
+func (s *sim) handed(h *modelHandle, values map[string]wire.JSON, err error, want map[string]string) {
+	s.t.Helper()
+	got := make(map[string]string)
+	for key, v := range values {
+		got[key] = v.String()
+		h.taken = append(h.taken, key)
+	}
+	if err != nil || !maps.Equal(got, want) {
+		s.t.Fatalf("answers %v, %v, want %v", got, err, want)
 	}
 }
 
@@ -496,7 +530,7 @@ func (k *modelTask) record() durabletasks.Record {
 		return wire.MustParse(text)
 	}
 	m := func(texts map[string]string) map[string]wire.JSON {
-		if texts == nil {
+		if len(texts) == 0 {
 			return nil
 		}
 		values := make(map[string]wire.JSON)
@@ -844,8 +878,10 @@ func (s *sim) progress(t *rapid.T) {
 		}
 		if !o.Checkpoint.IsZero() {
 			k.checkpoint = o.Checkpoint.String()
-			if k.status == "working" && h.taken == k.round {
-				k.responses = nil
+			for _, key := range h.taken {
+				if _, asked := k.requests[key]; !asked {
+					delete(k.responses, key)
+				}
 			}
 		}
 		return "ok", true, true
@@ -910,38 +946,61 @@ func (s *sim) request(t *rapid.T) {
 			keys = []string{fmt.Sprint("key ", len(k.used))}
 		}
 	}
+	call, again := h.h.RequestInput, rapid.Bool().Draw(t, "ask again")
+	if again {
+		call = h.h.Ask
+		if rapid.Bool().Draw(t, "only what was asked") {
+			keys = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(append(keys, k.used...)))), func(key string) bool { return !k.asked(key) })
+			if len(keys) == 0 {
+				t.Skip("nothing was asked")
+			}
+		}
+	}
 	s.steadyFault(k)
 	began, pending := s.now(), k.waiter != nil
-	got, _, w := s.wait(k, h, func(ctx context.Context) (map[string]wire.JSON, error) { return h.h.RequestInput(ctx, forms(keys...)) })
+	got, values, w := s.wait(k, h, func(ctx context.Context) (map[string]wire.JSON, error) { return call(ctx, forms(keys...)) })
 	if pending {
 		if got != "Pending" {
 			t.Fatalf("a second waiter: %s", got)
 		}
 		return
 	}
-	s.write(k, got, began, func(k *modelTask) (string, bool, bool) {
+	want := s.write(k, got, began, func(k *modelTask) (string, bool, bool) {
+		fresh := slices.DeleteFunc(slices.Sorted(slices.Values(keys)), func(key string) bool { return again && k.asked(key) })
+		_, complete := k.answered(keys)
 		switch {
 		case k.terminal():
 			return "Terminal", false, false
 		case k.cancel:
 			return "Cancelled", false, false
+		case again && complete:
+			return "ok", false, false
+		case len(fresh) == 0:
+			return "waits", false, false
 		case k.undeclared&wire.InputForm != 0:
 			return "Undeclared", false, false
-		case slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(k.used, key) }):
+		case slices.ContainsFunc(fresh, func(key string) bool { return slices.Contains(k.used, key) }):
 			return "Duplicate", false, false
 		}
 		k.status = "input_required"
-		k.requests, k.responses = make(map[string]string), nil
-		for _, key := range slices.Sorted(slices.Values(keys)) {
+		maps.DeleteFunc(k.requests, func(key, _ string) bool { return !slices.Contains(keys, key) })
+		if k.requests == nil {
+			k.requests = make(map[string]string)
+		}
+		for _, key := range fresh {
 			k.requests[key] = form.String()
 			k.used = append(k.used, key)
 		}
-		k.round++
 		return "waits", true, true
 	})
-	if w != nil {
-		w.round = k.round
+	switch {
+	case w != nil:
+		w.keys = keys
 		k.waiter = w
+		k.exact = true
+	case want == "ok":
+		answers, _ := k.answered(keys)
+		s.handed(h, values, nil, answers)
 	}
 }
 
@@ -953,7 +1012,7 @@ func (s *sim) resume(t *rapid.T) {
 	case k.waiter != nil:
 		want = "Pending"
 	case want != "ok":
-	case k.status == "working" && len(k.responses) == 0:
+	case len(k.requests) == 0 && len(k.responses) == 0:
 		want = "NoInput"
 	case k.cancel:
 		want = "Cancelled"
@@ -966,17 +1025,13 @@ func (s *sim) resume(t *rapid.T) {
 	}
 	switch want {
 	case "ok":
-		if len(values) != len(k.responses) {
-			t.Fatalf("answers %v, want %v", values, k.responses)
-		}
-		for key, v := range values {
-			if v.String() != k.responses[key] {
-				t.Fatalf("answers %v, want %v", values, k.responses)
+		s.handed(h, values, nil, k.responses)
+	case "waits":
+		for _, key := range k.used {
+			if k.asked(key) {
+				w.keys = append(w.keys, key)
 			}
 		}
-		h.taken = k.round
-	case "waits":
-		w.round = k.round
 		k.waiter = w
 		k.exact = true
 	}
@@ -1035,7 +1090,7 @@ func (s *sim) respond(t *rapid.T) {
 			k.responses[key] = answers[key].String()
 			applied = true
 		}
-		if len(k.responses) == len(k.requests) && applied {
+		if _, complete := k.answered(slices.Collect(maps.Keys(k.requests))); complete && applied {
 			k.status, k.requests = "working", nil
 		}
 		return "ok", applied, true

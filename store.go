@@ -42,7 +42,7 @@ type Record struct {
 	PollInterval  time.Duration // whole milliseconds; NoLimit: no hint
 
 	InputRequests  map[string]wire.JSON // the current round, answered requests included; only when input_required
-	InputResponses map[string]wire.JSON // answers of the current round, or of the last one until its worker has moved on
+	InputResponses map[string]wire.JSON // answers, of this round and earlier ones, that the worker's checkpoint does not stand for yet
 	UsedInputKeys  []string             // every key ever asked, in order of the rounds; keys are never reused
 
 	Result wire.JSON // an object; only when completed

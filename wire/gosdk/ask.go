@@ -17,20 +17,18 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// ErrAnswersGone: a worker that runs again asks what was answered in an
-// earlier round, whose answers are no longer kept.
+// ErrAnswersGone: a worker asks again for what was answered before its last
+// checkpoint.
 var ErrAnswersGone = errors.New("gosdk: the answers to these requests are no longer kept")
 
 // Ask asks the client of a task, and waits for all the answers. It is
 // [durabletasks.Handle.Ask] with the SDK's types: a worker that runs anew
-// after a restart asks the same again, and gets the answers to the round that
-// is under way, or that its predecessor had not made use of yet, without the
-// client being asked twice.
+// after a restart asks the same again, and gets what its predecessor was
+// answered, without the client being asked twice.
 //
-// A task keeps the answers of one round. A worker with several rounds saves
-// what it has learned with a checkpoint (see
-// [durabletasks.ProgressOptions].Checkpoint) before it asks the next, and does
-// not ask for it again; otherwise it gets [ErrAnswersGone].
+// A checkpoint (see [durabletasks.ProgressOptions].Checkpoint) stands for what
+// came before it. A worker that goes on from one does not ask again for what
+// it was answered before; otherwise it gets [ErrAnswersGone].
 //
 // A client's refusal is an answer: an [mcp.ElicitResult] whose Action is
 // "decline" or "cancel". Whether an accepted form fits the schema is not

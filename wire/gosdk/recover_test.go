@@ -153,7 +153,7 @@ func TestFailedRecoveryIsTriedAgain(t *testing.T) {
 }
 
 // A worker that is interrupted while it waits for answers asks again after
-// the restart, and the client is not asked twice.
+// the restart, from its start, and the client is not asked twice.
 func TestAskAcrossARestart(t *testing.T) {
 	store := survivor{&durabletasks.MemStore{}}
 	start := func(t *testing.T) (*host, client) {
@@ -163,7 +163,12 @@ func TestAskAcrossARestart(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return text(answers["title"].(*mcp.ElicitResult).Content["title"].(string) + " " + in.Name), nil
+			more, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{"second title": titleForm})
+			if err != nil {
+				return nil, err
+			}
+			title := func(answer mcp.InputResponse) string { return answer.(*mcp.ElicitResult).Content["title"].(string) }
+			return text(title(answers["title"]) + " " + title(more["second title"]) + " " + in.Name), nil
 		}, nil)
 		return h, h.inMemory(t)
 	}
@@ -180,13 +185,24 @@ func TestAskAcrossARestart(t *testing.T) {
 		t.Errorf("after the restart %s, before %s", after, before)
 	}
 	result(t, c(t, update(id, `{"title":{"action":"accept","content":{"title":"Lady"}}}`)))
-	if task := second.await(t, id, wire.StatusCompleted); !strings.Contains(task.Result.String(), "Lady Ada") {
+	for task, err := range second.tasks.Watch(t.Context(), id) {
+		if _, asked := task.InputRequests["second title"]; asked || err != nil {
+			break
+		}
+	}
+	if err := second.tasks.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	third, c := start(t)
+	result(t, c(t, update(id, `{"second title":{"action":"accept","content":{"title":"Dr."}}}`)))
+	if task := third.await(t, id, wire.StatusCompleted); !strings.Contains(task.Result.String(), "Lady Dr. Ada") {
 		t.Errorf("result %s", task.Result)
 	}
 }
 
-// A worker with several rounds has to save what it learned. Asking again for
-// what is gone is an error, not a wait for ever.
+// A checkpoint stands for the answers before it. Asking again for what is gone
+// is an error, not a wait for ever.
 func TestAskForAnswersThatAreGone(t *testing.T) {
 	h := newHost(t, nil)
 	asked := make(chan error, 1)

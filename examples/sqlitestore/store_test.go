@@ -187,7 +187,7 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 	for field, opts := range map[string]sqlitestore.Options{
-		"MaxRecordBytes": {MaxRecordBytes: 1 << 40},
+		"MaxRecordBytes": {MaxRecordBytes: 1_000_000_000},
 		"BusyTimeout":    {BusyTimeout: -1},
 		"WatchInterval":  {WatchInterval: -1},
 	} {

@@ -653,7 +653,7 @@ func (s *sim) steadyFault(k *modelTask) {
 func (s *sim) settled() {
 	synctest.Wait()
 	if s.store.hasStruck() {
-		time.Sleep(20 * time.Millisecond) // longer than three conflicts cost
+		time.Sleep(50 * time.Millisecond) // longer than three conflicts cost, and until an outcome is tried again
 		synctest.Wait()
 	}
 }
@@ -828,29 +828,26 @@ func (s *sim) leaveWorker(t *rapid.T) {
 	}
 	w.leave <- l
 	s.settled()
-	decide, last := internalFailure, false
+	decide := internalFailure
 	switch {
 	case how == "result":
 		decide = completed(`{"resultType":"complete","n":1}`)
 	case how == "rpc":
 		decide = failed(5, "five")
 	case how == "text":
-		last = true
 	case cause == "Cancelled":
 		decide = finished("cancelled", "")
+	case cause == "Expired":
+		decide = nil
 	case how == "error":
 		decide = saying("tool broke")
-	case cause == "Expired":
-		decide = saying("durabletasks: task expired")
 	case cause == "Terminal":
 		decide = func(*modelTask) (string, bool, bool) { return "Terminal", false, false }
 	case !visible:
 		decide = nil
-	default:
-		last = true
 	}
-	if decide != nil && s.write(k, unknown, began, decide) == "Broken" && !last {
-		s.write(k, unknown, began, internalFailure)
+	if decide != nil && s.write(k, unknown, began, decide) == "Broken" {
+		s.write(k, unknown, began, decide) // it is tried again
 	}
 	k.worker = nil
 	k.handles = slices.DeleteFunc(k.handles, func(h *modelHandle) bool { return h == w.modelHandle })

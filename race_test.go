@@ -451,7 +451,7 @@ func TestRaceToWatchTheEnd(t *testing.T) {
 
 // A shutdown names a worker that has only just followed another.
 func TestRaceOfStragglers(t *testing.T) {
-	broken := errors.New("broken")
+	broken := durabletasks.ErrInvalid // with which an outcome is not tried again
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	for range *rounds / 5 {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
@@ -21,7 +22,8 @@ import (
 //   - an error that wraps a [*wire.Error]: failed, with that error.
 //   - any other error after the context ended with [ErrCancelled]: cancelled.
 //   - any error after the context ended with [ErrShutdown] or [ErrClosed]: the
-//     task stays as it is, to be resumed by the next process.
+//     task stays as it is, to be resumed by the next process. So it does after
+//     [ErrExpired], if it is there again because a clock was set back.
 //   - any other error: completed with a result whose isError is true and
 //     whose text is the error's, as MCP has it for tools.
 //   - a panic, or runtime.Goexit: failed with -32603, without details; the
@@ -158,12 +160,17 @@ func (l *TaskLifecycle) Go(ctx context.Context, id string, work Worker) error {
 		return err
 	}
 	defer p.abandon()
+	// What was read before the task is claimed may be over by then: another
+	// worker may have ended it, or the engine closed.
+	free := p.claim(id)
 	h, err := l.Handle(ctx, id)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if !p.claim(id) {
+	case !free:
 		return ErrRunning
+	case l.live() != nil:
+		return ErrClosed
 	}
 	p.start(h, work)
 	return nil
@@ -212,7 +219,8 @@ func (p *place) leave() {
 	p.l.workers.free()
 }
 
-// start runs the worker in a place that is claimed.
+// start runs the worker in a place that is claimed, unless the engine closes
+// first.
 func (p *place) start(h *Handle, work Worker) {
 	l := p.l
 	worker := h.Context().(*workerContext)
@@ -238,7 +246,9 @@ func (p *place) start(h *Handle, work Worker) {
 			l.local.detach(p.t, worker, context.Canceled)
 			p.leave()
 		}()
-		result, failure = work(worker, h)
+		if failure = l.live(); failure == nil {
+			result, failure = work(worker, h)
+		}
 		returned = true
 	}()
 }
@@ -290,14 +300,14 @@ func (l *TaskLifecycle) settle(h *Handle, result wire.JSON, failure error) {
 	switch {
 	case failure == nil && result.IsZero() && l.hasEnded(h):
 	case failure == nil:
-		err = h.Complete(ctx, result)
+		err = l.insist(func() error { return h.Complete(ctx, result) })
 	case errors.As(failure, &rpc):
-		err = h.Fail(ctx, rpc)
+		err = l.insist(func() error { return h.Fail(ctx, rpc) })
 	case cause == ErrCancelled:
-		err = h.Cancelled(ctx, "")
-	case cause == ErrShutdown, cause == ErrClosed:
+		err = l.insist(func() error { return h.Cancelled(ctx, "") })
+	case cause == ErrShutdown, cause == ErrClosed, cause == ErrExpired:
 	default:
-		err = h.Complete(ctx, toolError(failure))
+		err = l.insist(func() error { return h.Complete(ctx, toolError(failure)) })
 	}
 	if err == nil || over(err) {
 		return
@@ -305,8 +315,30 @@ func (l *TaskLifecycle) settle(h *Handle, result wire.JSON, failure error) {
 	// What the worker returned cannot be stored. The client still learns that
 	// the task has ended, if anything can be stored at all.
 	l.report(slog.LevelError, "task outcome not stored", slog.Any("error", err))
-	if err := h.Fail(ctx, internalError()); err != nil && !over(err) {
+	err = l.insist(func() error { return h.Fail(ctx, internalError()) })
+	if err != nil && !over(err) {
 		l.report(slog.LevelError, "task left unfinished", slog.Any("error", err))
+	}
+}
+
+// A worker's outcome is there once, and a store may be busy just then: the
+// write is tried again, each time after twice as long, for some seconds in
+// all.
+const (
+	insistFirst = 20 * time.Millisecond
+	insistLast  = 2 * time.Second
+)
+
+// insist repeats a write that a store has refused, unless it never can succeed.
+func (l *TaskLifecycle) insist(write func() error) error {
+	for wait := insistFirst; ; wait *= 2 {
+		err := write()
+		if err == nil || over(err) || errors.Is(err, ErrInvalid) || wait > insistLast {
+			return err
+		}
+		if err := l.sleep(l.life, wait); err != nil {
+			return err
+		}
 	}
 }
 
@@ -379,20 +411,28 @@ func (l *TaskLifecycle) Recover(ctx context.Context, resume func(Record) Worker)
 }
 
 // resume takes up one task. It reports whether a worker runs now, and an
-// error that concerns all tasks. The task is claimed first, so that the host
-// is asked only for what nobody works on.
+// error that concerns all tasks. The task is claimed only when the host has
+// decided to run it: until then, a Go may.
 func (l *TaskLifecycle) resume(ctx context.Context, r *Record, resume func(Record) Worker) (resumed bool, err error) {
-	p, err := l.place(0)
-	if err != nil {
+	if err := l.open(); err != nil {
 		return false, err
 	}
-	defer p.abandon()
-	if !p.claim(r.ID) || p.t.hasContexts() {
+	t := l.local.acquire(r.ID)
+	defer l.local.release(t, 1)
+	if t.isRunning() || t.hasContexts() {
 		return false, nil
 	}
 	var work Worker
 	l.guard("resume task", func() { work = resume(r.Clone()) })
 	if work == nil {
+		return false, nil
+	}
+	p, err := l.place(0)
+	if err != nil {
+		return false, err
+	}
+	defer p.abandon()
+	if !p.claim(r.ID) || t.hasContexts() {
 		return false, nil
 	}
 	h, err := l.Handle(WithOwner(ctx, r.Owner), r.ID)
@@ -401,6 +441,8 @@ func (l *TaskLifecycle) resume(ctx context.Context, r *Record, resume func(Recor
 		return false, nil
 	case err != nil:
 		return false, err
+	case l.live() != nil:
+		return false, ErrClosed
 	}
 	l.happened(EventRecovered, r.ID, r)
 	p.start(h, work)

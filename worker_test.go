@@ -207,7 +207,7 @@ func TestOutcomeNotStored(t *testing.T) {
 						return done, nil
 					})
 					check(t, err)
-					synctest.Wait()
+					time.Sleep(10 * second)
 					if r := stored(t, store, created.TaskID); r.Status != row.want {
 						t.Errorf("status %s", r.Status)
 					}
@@ -216,6 +216,136 @@ func TestOutcomeNotStored(t *testing.T) {
 					t.Errorf("log: %s", &log)
 				}
 			})
+		})
+	}
+}
+
+// A store that is busy just when a worker returns does not cost the task its
+// result.
+func TestOutcomeOfABusyStore(t *testing.T) {
+	for _, refusals := range []int{1, 3, 7} {
+		bubble(t, func(t *testing.T) {
+			var log logbook
+			store := &flawed{shared: newShared(), onUpdate: func(durabletasks.Record) error {
+				if refusals--; refusals >= 0 {
+					return errBroken
+				}
+				return nil
+			}}
+			l := open(t, store, &durabletasks.Options{Logger: log.logger()})
+			created, err := l.Start(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil })
+			check(t, err)
+			time.Sleep(10 * second)
+			if v := get(t, l, created.TaskID); v.Result != done || strings.Contains(log.String(), "not stored") {
+				t.Errorf("%s %s; log: %s", v.Status, v.Error, &log)
+			}
+		})
+	}
+}
+
+// A clock that was ahead for a moment ends a worker, but not its task.
+func TestClockWasAhead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		l := open(t, &durabletasks.MemStore{Now: now}, &durabletasks.Options{Now: now, KeepExpiry: true, SweepInterval: durabletasks.NoLimit})
+		created, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+			<-ctx.Done()
+			ahead.Store(0)
+			return wire.JSON{}, context.Cause(ctx)
+		})
+		check(t, err)
+		synctest.Wait()
+		ahead.Store(int64(2 * time.Hour))
+		wantError(t, "Cancel", l.CancelTask(ctx, created.TaskID), durabletasks.ErrNotFound)
+		synctest.Wait()
+		if v := get(t, l, created.TaskID); v.Status != durabletasks.StatusWorking {
+			t.Errorf("%s: %s", v.Status, v.Result)
+		}
+		n, err := l.Recover(ctx, func(durabletasks.Record) durabletasks.Worker {
+			return func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil }
+		})
+		if n != 1 || err != nil {
+			t.Errorf("recovered %d, %v", n, err)
+		}
+		synctest.Wait()
+		if v := get(t, l, created.TaskID); v.Result != done {
+			t.Errorf("%s: %s", v.Status, v.Result)
+		}
+	})
+}
+
+// What Go reads of a task may be over when it goes on: the task has ended with
+// its worker, or the engine has closed.
+func TestGoOfWhatIsOver(t *testing.T) {
+	for name, row := range map[string]struct {
+		meanwhile func(l *durabletasks.TaskLifecycle, id string)
+		want      error
+	}{
+		"its worker ends it":   {func(l *durabletasks.TaskLifecycle, id string) { l.CancelTask(ctx, id) }, durabletasks.ErrRunning},
+		"the engine is closed": {func(l *durabletasks.TaskLifecycle, id string) { l.Close() }, durabletasks.ErrClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				store := &slowReader{shared: newShared()}
+				l := open(t, store, nil)
+				id := create(t, l, nil)
+				if row.want == durabletasks.ErrRunning {
+					check(t, l.Go(ctx, id, sleeping))
+				}
+				synctest.Wait()
+				store.meanwhile = func() {
+					store.meanwhile = nil
+					row.meanwhile(l, id)
+					synctest.Wait()
+				}
+				ran := false
+				err := l.Go(ctx, id, func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
+					ran = true
+					return done, nil
+				})
+				synctest.Wait()
+				wantError(t, "Go", err, row.want)
+				if ran {
+					t.Error("the worker ran")
+				}
+			})
+		})
+	}
+}
+
+// slowReader is a store where something happens between a read and its report.
+type slowReader struct {
+	shared
+	meanwhile func()
+}
+
+func (s *slowReader) Get(ctx context.Context, id string) (durabletasks.Record, error) {
+	r, err := s.shared.Get(ctx, id)
+	if s.meanwhile != nil {
+		s.meanwhile()
+	}
+	return r, err
+}
+
+// While a Recover asks the host about a task, the host may run it otherwise.
+func TestGoWithinResume(t *testing.T) {
+	for _, work := range []durabletasks.Worker{nil, sleeping} {
+		bubble(t, func(t *testing.T) {
+			l := open(t, newShared(), &durabletasks.Options{MaxWorkers: 1})
+			id := create(t, l, nil)
+			n, err := l.Recover(ctx, func(r durabletasks.Record) durabletasks.Worker {
+				check(t, l.Go(ctx, r.ID, sleeping))
+				return work
+			})
+			if n != 0 || err != nil {
+				t.Errorf("recovered %d, %v", n, err)
+			}
+			check(t, l.CancelTask(ctx, id))
+			synctest.Wait()
+			if v := get(t, l, id); v.Status != durabletasks.StatusCancelled {
+				t.Errorf("status %s", v.Status)
+			}
 		})
 	}
 }
@@ -301,6 +431,7 @@ func TestOneWorkerAtATime(t *testing.T) {
 			wantError(t, "a second worker", l.Go(ctx, id, sleeping), durabletasks.ErrRunning)
 			store.onUpdate = func(durabletasks.Record) error { return broken } // so that it stays unfinished
 			close(stop)
+			time.Sleep(10 * second)
 			synctest.Wait()
 			store.onUpdate = nil
 		}

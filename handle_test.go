@@ -204,7 +204,7 @@ func TestAskSeveralRounds(t *testing.T) {
 		k.update(accepts("b"))
 		<-w
 		// Some of it is new.
-		w = asks("c", "d", "a")
+		asks("c", "d", "a")
 		shows("d")
 		k.restart()
 		w = asks("d", "c", "e")

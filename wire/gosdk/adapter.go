@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -28,11 +29,15 @@ type Options struct {
 
 	// Recover takes up the tasks that an earlier process left unfinished, by
 	// [Adapter.Resume], before the first request that calls a tool or
-	// concerns a task is answered. That is once: for a store that processes
-	// share, leave it off and call [durabletasks.TaskLifecycle.Recover] with
-	// Adapter.Resume again and again. Where several servers share an engine,
-	// set it for one.
+	// concerns a task is answered. Where several servers share an engine, set
+	// it for one.
 	Recover bool
+
+	// RecoverEvery is how long after a recovery the next one comes, until the
+	// engine closes: for a store that processes share, in which one of them
+	// may leave tasks at any time. Zero means that there is no other; it needs
+	// Recover.
+	RecoverEvery time.Duration
 
 	// Resume returns the worker of an unfinished task that belongs to no task
 	// tool of the adapter, such as one that was made by [Defer], or nil to
@@ -87,6 +92,8 @@ func Install(server *mcp.Server, tasks *durabletasks.TaskLifecycle, opts *Option
 		return nil, fmt.Errorf("gosdk: %w: no server", durabletasks.ErrInvalid)
 	case tasks == nil:
 		return nil, fmt.Errorf("gosdk: %w: no engine", durabletasks.ErrInvalid)
+	case opts != nil && (opts.RecoverEvery < 0 || opts.RecoverEvery > 0 && !opts.Recover):
+		return nil, fmt.Errorf("gosdk: %w: Options.RecoverEvery is negative, or without Recover", durabletasks.ErrInvalid)
 	}
 	a := &Adapter{
 		server:    server,

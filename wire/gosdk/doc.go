@@ -57,7 +57,10 @@
 // the request that did. When the process dies, the task stays in its store,
 // and with [Options].Recover the next process runs the worker of a task tool
 // again, from the start; [durabletasks.Handle.Checkpoint] tells it how far the
-// last one came, and [Ask] takes up the questions that are already asked.
+// last one came, and [Ask] takes up the questions that are already asked. Of
+// processes that share a store, such as the servers of two editor windows,
+// those that live take up what one that died has left, with
+// [Options].RecoverEvery.
 //
 // On stdio a client may start a process only to ask what the server can do,
 // and end it at once. Recovery therefore waits for the first request that

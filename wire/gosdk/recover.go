@@ -3,6 +3,7 @@ package gosdk
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
@@ -19,15 +20,54 @@ func (a *Adapter) recoverOnce() {
 	if a.recovered {
 		return
 	}
+	switch err := a.recoverNow(); {
+	case err == nil:
+		a.recovered = true
+		a.recoverLater()
+	case errors.Is(err, errors.ErrUnsupported):
+		a.recovered = true // a store that cannot scan never will
+	}
+}
+
+// recoverNow takes up unfinished tasks.
+func (a *Adapter) recoverNow() error {
 	// Not the request's context: the tasks belong to other requests.
 	n, err := a.tasks.Recover(context.Background(), a.Resume)
 	if n > 0 {
 		a.log.Info("gosdk: unfinished tasks taken up", "count", n)
 	}
-	if err != nil {
+	if err != nil && !ended(err) {
 		a.log.Error("gosdk: recovery failed", "error", err)
 	}
-	a.recovered = err == nil || errors.Is(err, errors.ErrUnsupported) // a store that cannot scan never will
+	return err
+}
+
+// recoverLater arranges for the next recovery, if there is to be one. A timer
+// keeps no goroutine behind an engine that has closed meanwhile.
+func (a *Adapter) recoverLater() {
+	if a.opts.RecoverEvery > 0 {
+		time.AfterFunc(a.opts.RecoverEvery, a.recoverAgain)
+	}
+}
+
+// recoverAgain takes up unfinished tasks, and arranges for the next time,
+// unless the engine has ended.
+func (a *Adapter) recoverAgain() {
+	var err error
+	defer func() {
+		if recover() != nil { // the store's panic, with no request to answer
+			a.log.Error("gosdk: recovery panicked")
+		}
+		if !ended(err) {
+			a.recoverLater()
+		}
+	}()
+	err = a.recoverNow()
+}
+
+// ended reports whether a call failed because the engine has ended.
+func ended(err error) bool {
+	return errors.Is(err, durabletasks.ErrClosed) || errors.Is(err, durabletasks.ErrShutdown)
 }
 
 // Resume returns the worker of a task that an earlier process left

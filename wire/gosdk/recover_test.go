@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -150,6 +153,98 @@ func TestFailedRecoveryIsTriedAgain(t *testing.T) {
 	if flaky.scans != 2 {
 		t.Errorf("scanned %d times", flaky.scans)
 	}
+}
+
+// Of processes that share a store, one takes up what another leaves later, also
+// after a recovery that failed or panicked, until its engine closes.
+func TestRecoverEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fickleScanner{survivor: survivor{&durabletasks.MemStore{}}, before: make(chan func(), 1)}
+		h := newHostOver(t, store, &gosdk.Options{Recover: true, RecoverEvery: time.Minute})
+		gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
+			return text(in.Name), nil
+		}, nil)
+		other, err := durabletasks.New(store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		leave := func() string {
+			made, err := other.CreateTask(t.Context(), &durabletasks.CreateOptions{Payload: parse(t, []byte(`{"name":"echo","arguments":{"name":"Ada"}}`))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return made.TaskID
+		}
+		status := func(id string) wire.Status {
+			synctest.Wait()
+			task, err := other.GetTask(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return task.Status
+		}
+		early := leave()
+		time.Sleep(10 * time.Minute)
+		if status(early) != wire.StatusWorking {
+			t.Error("recovered before a request")
+		}
+		c := h.inMemory(t)
+		result(t, c(t, taskRequest(wire.MethodGet, early)))
+		if status(early) != wire.StatusCompleted {
+			t.Error("not recovered by the first request")
+		}
+		for _, scan := range []func(){func() {}, func() { panic("scan") }, func() {}} {
+			late := leave()
+			store.before <- scan
+			time.Sleep(time.Minute - 1)
+			if status(late) != wire.StatusWorking {
+				t.Error("recovered early")
+			}
+			time.Sleep(time.Minute + 1) // and once more, if the first has failed
+			if status(late) != wire.StatusCompleted {
+				t.Fatal("not recovered in time")
+			}
+		}
+		if err := h.tasks.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		scans := store.scans.Load()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if store.scans.Load() != scans {
+			t.Error("the store of a closed engine is scanned")
+		}
+	})
+	for _, opts := range []gosdk.Options{{RecoverEvery: time.Second}, {Recover: true, RecoverEvery: -1}} {
+		tasks, err := durabletasks.New(&durabletasks.MemStore{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tasks.Close()
+		if _, err := gosdk.Install(mcp.NewServer(&mcp.Implementation{Name: "test"}, nil), tasks, &opts); !errors.Is(err, durabletasks.ErrInvalid) {
+			t.Errorf("%+v: %v", opts, err)
+		}
+	}
+}
+
+// fickleScanner is a store whose next scan a test can disturb.
+type fickleScanner struct {
+	survivor
+	before chan func()
+	scans  atomic.Int64
+}
+
+func (s *fickleScanner) Scan(ctx context.Context, visit func(durabletasks.Record) bool) error {
+	s.scans.Add(1)
+	select {
+	case before := <-s.before:
+		before()
+	default:
+	}
+	return s.survivor.Scan(ctx, visit)
 }
 
 // A worker that is interrupted while it waits for answers asks again after

@@ -165,23 +165,58 @@ func isOpen(file string) bool {
 // visit does nothing for it. Versions and everything else that a record says
 // stay as they are.
 //
+// A record that cannot be read keeps no other from being shown. What is wrong
+// with those is reported when the others have been shown, by their rows, since
+// ids are not for logs. If visit ends the scan, there is no error.
+//
 // Errors: [ErrBusy]; [durabletasks.ErrClosed]; ctx's; SQLite's, as text.
 func (s *Store) Scan(ctx context.Context, visit func(durabletasks.Record) bool) error {
 	own, err := s.takeOver(ctx)
 	if err != nil {
 		return err
 	}
+	var bad unreadable
 	for _, row := range own {
 		r, err := s.readRow(ctx, row)
 		switch {
 		case errors.Is(err, durabletasks.ErrNotFound):
-		case err != nil:
+		case s.concernsAll(ctx, err):
 			return err
+		case err != nil:
+			bad.add(err)
 		case !r.Status.Terminal() && !visit(r):
 			return nil
 		}
 	}
-	return nil
+	return bad.err()
+}
+
+// concernsAll reports whether an error would come again for every record.
+func (s *Store) concernsAll(ctx context.Context, err error) bool {
+	return err != nil && (errors.Is(err, ErrBusy) || s.stopped(ctx) != nil)
+}
+
+// unreadable is what keeps records from being read.
+type unreadable struct {
+	first []error
+	more  int
+}
+
+func (u *unreadable) add(err error) {
+	const most = 10 // enough for somebody to go and look; a log is not flooded
+	if len(u.first) == most {
+		u.more++
+		return
+	}
+	u.first = append(u.first, err)
+}
+
+func (u *unreadable) err() error {
+	all := errors.Join(u.first...)
+	if u.more > 0 {
+		return errors.Join(all, fmt.Errorf("sqlitestore: scan: %d more records cannot be read", u.more))
+	}
+	return all
 }
 
 // takeOver makes the tasks of stores that are gone this store's, and returns
@@ -210,6 +245,6 @@ func (s *Store) readRow(ctx context.Context, row int64) (durabletasks.Record, er
 		return durabletasks.Record{}, err
 	}
 	defer s.end()
-	r, err := s.find(ctx, s.read.byRow, row)
-	return r, explained(ctx, "scan", err)
+	r, err := s.find(ctx, s.read.byRow, row, s.own)
+	return r, explained(ctx, fmt.Sprintf("scan: row %d", row), err)
 }

@@ -76,8 +76,11 @@ var (
 		WHERE id = ? AND version = ? AND expires_at > ?`
 
 	selectRecord = `SELECT id, version, ` + strings.Join(fields, ", ") + ` FROM task `
-	taskByID     = selectRecord + `WHERE id = ? AND expires_at > ?`  // id, now
-	taskByRow    = selectRecord + `WHERE row = ? AND expires_at > ?` // row, now
+	taskByID     = selectRecord + `WHERE id = ? AND expires_at > ?` // id, now
+
+	// row, process, now. A row's number is used again when its task is gone,
+	// perhaps for another store's.
+	taskByRow = selectRecord + `WHERE row = ? AND process = ? AND expires_at > ?`
 )
 
 const (

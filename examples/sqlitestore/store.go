@@ -334,11 +334,11 @@ func (s *Store) Get(ctx context.Context, id string) (durabletasks.Record, error)
 	return r, explained(ctx, "get", err)
 }
 
-// find returns the record that a statement finds by its key, unless it has
+// find returns the record that a statement finds by a key, unless it has
 // expired.
-func (s *Store) find(ctx context.Context, statement *sql.Stmt, key any) (r durabletasks.Record, err error) {
+func (s *Store) find(ctx context.Context, statement *sql.Stmt, key ...any) (r durabletasks.Record, err error) {
 	err = s.patiently(ctx, func() (err error) {
-		r, err = readRecord(statement.QueryRowContext(ctx, key, s.now()).Scan)
+		r, err = readRecord(statement.QueryRowContext(ctx, append(key[:len(key):len(key)], s.now())...).Scan)
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {

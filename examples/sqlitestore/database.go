@@ -23,9 +23,9 @@ import (
 // Errors of this store, beside those of the contract; compare with
 // [errors.Is].
 var (
-	// ErrBusy: another process has kept the database locked for longer than
-	// [Options].BusyTimeout. Nothing was changed.
-	ErrBusy = errors.New("sqlitestore: database is locked by another process")
+	// ErrBusy: other calls, of this process or another, have kept the database
+	// locked for longer than [Options].BusyTimeout. Nothing was changed.
+	ErrBusy = errors.New("sqlitestore: database is locked")
 
 	// ErrFormat: the file is not a database of this package, or one of a newer
 	// version. It was not changed.
@@ -78,13 +78,17 @@ func hasCode(err error, code int) bool {
 // patiently calls f again while the database is locked: until the store
 // closes, ctx ends, or Options.BusyTimeout is over.
 func (s *Store) patiently(ctx context.Context, f func() error) error {
-	began := time.Now()
+	return s.until(ctx, time.Now().Add(s.opts.BusyTimeout), f)
+}
+
+// until is patiently with the time at which to give up.
+func (s *Store) until(ctx context.Context, deadline time.Time, f func() error) error {
 	for {
 		err := f()
 		if !hasCode(err, sqlite3.SQLITE_BUSY) {
 			return err
 		}
-		if time.Since(began) > s.opts.BusyTimeout {
+		if time.Now().After(deadline) {
 			return ErrBusy
 		}
 		time.Sleep(rand.N(2 * time.Millisecond))
@@ -116,25 +120,49 @@ func (s *Store) begin(ctx context.Context) error {
 
 func (s *Store) end() { s.calls.RUnlock() }
 
-// transact runs f in a transaction, which is committed if f returns nil and
-// undone otherwise. It holds the only lock for writing that the database has,
-// so f sees what it changes without anybody in between.
-//
-// ctx ends the waiting and stops what has not begun to commit. The driver never
-// sees it: it would report the context's error for a statement that has already
-// taken effect.
-func (s *Store) transact(ctx context.Context, f func() error) error {
+// takeTurn waits until this goroutine alone may use the writer, which
+// <-s.turn ends.
+func (s *Store) takeTurn(ctx context.Context, deadline time.Time) error {
+	late := time.NewTimer(time.Until(deadline))
+	defer late.Stop()
 	select {
 	case s.turn <- struct{}{}:
+		return nil
+	case <-late.C:
+		return ErrBusy
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-s.closing:
 		return durabletasks.ErrClosed
 	}
-	defer func() { <-s.turn }()
-	if err := s.patiently(ctx, func() error { return s.exec("BEGIN IMMEDIATE") }); err != nil {
+}
+
+// transact runs f in a transaction, which is committed if f returns nil and
+// undone otherwise, also if f panics. It holds the only lock for writing that
+// the database has, so f sees what it changes without anybody in between.
+//
+// ctx ends the waiting and stops what has not begun to commit. The driver never
+// sees it: it would report the context's error for a statement that has already
+// taken effect.
+func (s *Store) transact(ctx context.Context, f func() error) error {
+	// One time for both: who waits in a queue waits no longer than its head.
+	deadline := time.Now().Add(s.opts.BusyTimeout)
+	if err := s.takeTurn(ctx, deadline); err != nil {
 		return err
 	}
+	defer func() { <-s.turn }()
+	if err := s.until(ctx, deadline, func() error { return s.exec("BEGIN IMMEDIATE") }); err != nil {
+		return err
+	}
+	committed := false
+	defer func() {
+		if !committed {
+			// After some failures SQLite has undone everything by itself, and
+			// says now that there is nothing to undo. If this should fail for
+			// another reason, the next BEGIN does too.
+			_ = s.exec("ROLLBACK")
+		}
+	}()
 	err := f()
 	if err == nil {
 		err = ctx.Err()
@@ -142,12 +170,7 @@ func (s *Store) transact(ctx context.Context, f func() error) error {
 	if err == nil {
 		err = s.exec("COMMIT")
 	}
-	if err != nil {
-		// After some failures SQLite has undone everything by itself, and says
-		// now that there is nothing to undo. If this should fail for another
-		// reason, the next BEGIN does too.
-		_ = s.exec("ROLLBACK")
-	}
+	committed = err == nil
 	return err
 }
 
@@ -181,6 +204,12 @@ func explained(ctx context.Context, doing string, err error) error {
 		if errors.Is(err, own) {
 			return err
 		}
+	}
+	switch {
+	case hasCode(err, sqlite3.SQLITE_BUSY):
+		return ErrBusy // of a statement that nobody repeats; its transaction was undone
+	case hasCode(err, sqlite3.SQLITE_CANTOPEN):
+		return fmt.Errorf("sqlitestore: %s: SQLite cannot open the database, or not make the files that it needs beside it: %v", doing, err)
 	}
 	return fmt.Errorf("sqlitestore: %s: %v", doing, err)
 }

@@ -44,8 +44,9 @@ type Options struct {
 	// [DefaultMaxRecordBytes].
 	MaxRecordBytes int
 
-	// BusyTimeout is how long a call waits for the lock of another process
-	// before it gives up with [ErrBusy]. Zero means [DefaultBusyTimeout].
+	// BusyTimeout is how long a call waits for others that write, in this
+	// process and in others, before it gives up with [ErrBusy]. Zero means
+	// [DefaultBusyTimeout].
 	BusyTimeout time.Duration
 
 	// WatchInterval is how often [Store.Watch] looks for changes. Zero means
@@ -103,7 +104,8 @@ func Open(path string, opts *Options) (*Store, error) {
 		if hasCode(err, sqlite3.SQLITE_NOTADB) {
 			err = ErrFormat
 		}
-		return nil, errors.Join(explained(context.Background(), "open", err), s.release())
+		ctx := context.Background()
+		return nil, errors.Join(explained(ctx, "open", err), explained(ctx, "close", s.release()))
 	}
 	return s, nil
 }

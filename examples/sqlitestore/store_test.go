@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -287,6 +288,60 @@ func TestWaitingForALock(t *testing.T) {
 		if _, err := s.Get(t.Context(), id); !errors.Is(err, want) {
 			t.Errorf("Get of the task %q: got error %v, want %v", id, err, want)
 		}
+	}
+}
+
+// TestWaitingInAQueue lets calls of one store wait for each other and for
+// another process, each no longer than it may.
+func TestWaitingInAQueue(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	const timeout = 200 * time.Millisecond
+	s := openStore(t, path, &sqlitestore.Options{BusyTimeout: timeout})
+	unlock := lockDatabase(t, path)
+	defer unlock()
+	began := time.Now()
+	var group sync.WaitGroup
+	for i := range 10 {
+		group.Go(func() {
+			if err := s.Create(t.Context(), newRecord(fmt.Sprint(i))); !errors.Is(err, sqlitestore.ErrBusy) {
+				t.Errorf("Create in a queue for a lock: got error %v, want %v", err, sqlitestore.ErrBusy)
+			}
+			if waited := time.Since(began); waited > 5*timeout {
+				t.Errorf("Create in a queue for a lock gave up after %v, want about %v", waited, timeout)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestPanicUndoes lets the clock panic, which is the host's, in the middle of a
+// transaction.
+func TestPanicUndoes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	broken := false
+	s := openStore(t, path, &sqlitestore.Options{Now: func() time.Time {
+		if broken {
+			panic("no time")
+		}
+		return time.Now()
+	}})
+	create(t, s, newRecord("task"))
+	func() {
+		broken = true
+		defer func() {
+			broken = false
+			if recover() == nil {
+				t.Error("Update with a clock that panics did not")
+			}
+		}()
+		_, _ = s.Update(t.Context(), newRecord("task"), 0)
+	}()
+	other := openStore(t, path, &sqlitestore.Options{BusyTimeout: 100 * time.Millisecond})
+	if _, err := other.Update(t.Context(), newRecord("task"), 0); err != nil {
+		t.Errorf("another store's Update after a panic: %v", err)
+	}
+	if _, err := s.Update(t.Context(), newRecord("task"), 1); err != nil {
+		t.Errorf("Update after a panic: %v", err)
 	}
 }
 

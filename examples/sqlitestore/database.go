@@ -27,6 +27,10 @@ var (
 	// locked for longer than [Options].BusyTimeout. Nothing was changed.
 	ErrBusy = errors.New("sqlitestore: database is locked")
 
+	// ErrMoved: the database, or the store's file beside it, was moved or
+	// removed while the store was open; see [Store.Scan].
+	ErrMoved = errors.New("sqlitestore: files were moved or removed while they were open")
+
 	// ErrFormat: the file is not a database of this package, or one of a newer
 	// version. It was not changed.
 	ErrFormat = errors.New("sqlitestore: not a task database")
@@ -200,7 +204,7 @@ func explained(ctx context.Context, doing string, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	for _, own := range []error{durabletasks.ErrExists, durabletasks.ErrNotFound, durabletasks.ErrClosed, ErrBusy, ErrFormat, ErrMissed} {
+	for _, own := range []error{durabletasks.ErrExists, durabletasks.ErrNotFound, durabletasks.ErrClosed, ErrBusy, ErrMoved, ErrFormat, ErrMissed} {
 		if errors.Is(err, own) {
 			return err
 		}

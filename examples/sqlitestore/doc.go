@@ -18,6 +18,15 @@
 // [Options].WatchInterval, 50 ms by default: a cancellation that reached the
 // wrong window, or the answer that a worker waits for.
 //
+// The database and the files beside it must stay where they are while anybody
+// has them open. A store whose database was moved or removed takes nothing over
+// and reports [ErrMoved]; one that misses only its own file, since a program has
+// cleaned up, makes it anew at its next look. And the program that has a store
+// open must not open any of these files by itself, not even to read or copy
+// them: when a process closes a file, POSIX drops all its locks on it, those of
+// SQLite included, and others take it for dead. Another process may, so copy a
+// database with SQLite's own command and VACUUM INTO.
+//
 // The processes must run on one machine, under one user, with one clock, and
 // the file must be on a local file system: SQLite's write-ahead log and its
 // locks do not work across a network.

@@ -94,6 +94,8 @@ const (
 	changes    = `SELECT number, id, process FROM change WHERE number >= ? ORDER BY number`      // number
 
 	addProcess    = `INSERT INTO process DEFAULT VALUES`
+	isEntered     = `SELECT count(*) FROM process WHERE number = ?`
+	enterAgain    = `INSERT INTO process (number) VALUES (?)`
 	dropProcess   = `DELETE FROM process WHERE number = ?`
 	otherProcess  = `SELECT number FROM process WHERE number <> ?` // own number
 	adoptOrphans  = `UPDATE task SET process = ? WHERE ` + unfinished + ` AND process NOT IN (SELECT number FROM process)`

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -63,8 +65,12 @@ type Options struct {
 // same file open. Make one with [Open].
 type Store struct {
 	path string
+	file fs.FileInfo // what was at path when the database was opened
 	opts Options
-	own  int64 // this store's number among the processes
+
+	own    int64       // this store's number among the processes
+	sign   *presence   // changes in turn
+	buried atomic.Bool // others took this store for gone, and Scan has not told so yet
 
 	turn   chan struct{} // held by the one goroutine that uses writer
 	writer *sql.Conn
@@ -91,7 +97,7 @@ var (
 // the defaults.
 //
 // Errors: [durabletasks.ErrInvalid], naming the field; [ErrFormat];
-// [ErrBusy]; those of the file system and of SQLite, as text.
+// [ErrBusy]; [ErrMoved]; those of the file system and of SQLite, as text.
 func Open(path string, opts *Options) (*Store, error) {
 	s := &Store{turn: make(chan struct{}, 1), closing: make(chan struct{})}
 	if opts != nil {
@@ -143,6 +149,11 @@ func (s *Store) open(path string) (err error) {
 	}
 	// Stores that come by different links must look for each other at one place.
 	if s.path, err = filepath.EvalSymlinks(s.path); err != nil {
+		return err
+	}
+	// Before SQLite opens it: should it be another file by then, this store
+	// takes nothing over.
+	if s.file, err = os.Lstat(s.path); err != nil {
 		return err
 	}
 	if err := s.openWriter(); err != nil {
@@ -241,7 +252,7 @@ func (s *Store) prepareFile(ctx context.Context) error {
 	if mode != "wal" {
 		return errors.New("the file system does not allow SQLite's write-ahead log")
 	}
-	return s.transact(ctx, func() error {
+	err = s.transact(ctx, func() error {
 		fresh, err := s.isNew(ctx)
 		if err != nil {
 			return err
@@ -262,6 +273,10 @@ func (s *Store) prepareFile(ctx context.Context) error {
 		s.seen.Store(seen)
 		return nil
 	})
+	if err == nil {
+		s.sign.entered = true
+	}
+	return err
 }
 
 // isNew reports whether the file is an empty database. If it is neither that

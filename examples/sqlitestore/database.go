@@ -31,6 +31,11 @@ var (
 	// removed while the store was open; see [Store.Scan].
 	ErrMoved = errors.New("sqlitestore: files were moved or removed while they were open")
 
+	// ErrLinked: the database file has another name, a hard link. SQLite puts
+	// the rest of a database beside the name by which it is opened, so those
+	// who come by different names destroy it. It was not changed.
+	ErrLinked = errors.New("sqlitestore: the database file has several names")
+
 	// ErrFormat: the file is not a database of this package, or one of a newer
 	// version. It was not changed.
 	ErrFormat = errors.New("sqlitestore: not a task database")
@@ -57,10 +62,10 @@ func openDatabase(path string, pragmas ...string) (*sql.DB, error) {
 // a store that another goroutine has just opened.
 var creating sync.Mutex
 
-// createPrivate makes an empty file that is the user's alone, unless there is
-// one: SQLite would make it readable for everybody. The files that SQLite adds
-// to it get its mode.
-func createPrivate(path string) error {
+// create makes an empty file, unless there is one, that is the user's alone:
+// SQLite would make it readable for everybody. The files that SQLite adds to it
+// get its mode and owner, and so does a file that is to be like another.
+func create(path string, like fs.FileInfo) error {
 	creating.Lock()
 	defer creating.Unlock()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -69,6 +74,12 @@ func createPrivate(path string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if like != nil {
+		giveTo(f, like)
+		// File systems without modes refuse. A file that others cannot lock
+		// keeps tasks waiting, but nothing runs twice.
+		_ = f.Chmod(like.Mode().Perm())
 	}
 	return f.Close()
 }
@@ -204,7 +215,7 @@ func explained(ctx context.Context, doing string, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	for _, own := range []error{durabletasks.ErrExists, durabletasks.ErrNotFound, durabletasks.ErrClosed, ErrBusy, ErrMoved, ErrFormat, ErrMissed} {
+	for _, own := range []error{durabletasks.ErrExists, durabletasks.ErrNotFound, durabletasks.ErrClosed, ErrBusy, ErrMoved, ErrLinked, ErrFormat, ErrMissed} {
 		if errors.Is(err, own) {
 			return err
 		}

@@ -27,9 +27,16 @@
 // SQLite included, and others take it for dead. Another process may, so copy a
 // database with SQLite's own command and VACUUM INTO.
 //
-// The processes must run on one machine, under one user, with one clock, and
-// the file must be on a local file system: SQLite's write-ahead log and its
-// locks do not work across a network.
+// All must come to the database by one name of its file. Symbolic links are
+// followed, and a file with hard links is refused where the system tells of
+// them; but the file must not be renamed without those beside it, nor mounted
+// alone at another place, as containers do with single files. Mount its
+// directory.
+//
+// The processes must run on one machine, with one clock, under users who may
+// all write the database and its directory, and the file must be on a local
+// file system: SQLite's write-ahead log and its locks do not work across a
+// network.
 //
 // # Durability
 //
@@ -46,6 +53,6 @@
 // Keep payloads and checkpoints small, or put what is large elsewhere and its
 // name into them. Removed tasks leave free space in the file for new ones; the
 // file itself does not shrink, and what was removed stays readable in it until
-// it is overwritten. The file, and those that SQLite puts beside it, have mode
-// 0600: they hold task ids, which are bearer tokens.
+// it is overwritten. The file is made with mode 0600, and those beside it have its
+// mode and owner: they hold task ids, which are bearer tokens.
 package sqlitestore

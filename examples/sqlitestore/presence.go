@@ -16,6 +16,7 @@ import (
 // work on every system that SQLite works on.
 type presence struct {
 	file    string
+	like    fs.FileInfo // the database, whose mode and owner it gets
 	is      fs.FileInfo // what is locked, wherever it is now
 	entered bool        // the number in its name was committed, and is nobody else's
 	db      *sql.DB
@@ -23,8 +24,9 @@ type presence struct {
 }
 
 // show makes the file, unless there is one, and locks it, or fails at once.
-func show(file string) (*presence, error) {
-	if err := createPrivate(file); err != nil {
+// Whoever may write the database must be able to lock it, too.
+func show(file string, like fs.FileInfo) (*presence, error) {
+	if err := create(file, like); err != nil {
 		return nil, err
 	}
 	is, err := os.Lstat(file)
@@ -35,7 +37,8 @@ func show(file string) (*presence, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.is = is; !p.inPlace() {
+	p.like, p.is = like, is
+	if !p.inPlace() {
 		return nil, errors.Join(ErrMoved, p.unlock())
 	}
 	return p, nil
@@ -58,7 +61,7 @@ func (p *presence) renew() error {
 		_ = os.Chtimes(p.file, now, now) // if it stays old and is removed, it comes back
 		return nil
 	}
-	next, err := show(p.file)
+	next, err := show(p.file, p.like)
 	if hasCode(err, sqlite3.SQLITE_BUSY) {
 		return ErrMoved // another store is at this place
 	}

@@ -60,7 +60,7 @@ func (s *Store) enter() error {
 		if s.own, err = result.LastInsertId(); err != nil {
 			return err
 		}
-		s.sign, err = show(s.fileOf(s.own))
+		s.sign, err = show(s.fileOf(s.own), s.file)
 		if err == nil {
 			s.opened = append(s.opened, s.sign)
 			return nil

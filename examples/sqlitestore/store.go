@@ -97,7 +97,7 @@ var (
 // the defaults.
 //
 // Errors: [durabletasks.ErrInvalid], naming the field; [ErrFormat];
-// [ErrBusy]; [ErrMoved]; those of the file system and of SQLite, as text.
+// [ErrLinked]; [ErrBusy]; [ErrMoved]; those of the file system and of SQLite, as text.
 func Open(path string, opts *Options) (*Store, error) {
 	s := &Store{turn: make(chan struct{}, 1), closing: make(chan struct{})}
 	if opts != nil {
@@ -144,7 +144,7 @@ func (s *Store) open(path string) (err error) {
 	if s.path, err = filepath.Abs(path); err != nil {
 		return err
 	}
-	if err := createPrivate(s.path); err != nil {
+	if err := create(s.path, nil); err != nil {
 		return err
 	}
 	// Stores that come by different links must look for each other at one place.
@@ -155,6 +155,12 @@ func (s *Store) open(path string) (err error) {
 	// takes nothing over.
 	if s.file, err = os.Lstat(s.path); err != nil {
 		return err
+	}
+	switch {
+	case !s.file.Mode().IsRegular():
+		return errors.New("what is at the path is no file")
+	case isLinked(s.file):
+		return ErrLinked
 	}
 	if err := s.openWriter(); err != nil {
 		return err

@@ -5,9 +5,11 @@ package sqlitestore_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks/examples/sqlitestore"
 )
@@ -54,6 +56,62 @@ func TestFilesAreForWhoeverMayWriteTheDatabase(t *testing.T) {
 	}
 	shown(t, s)
 	check("after the file was made anew")
+}
+
+// TestAnotherUserTakesOver kills a server whose file the next user may lock, but
+// not remove, as in /tmp.
+func TestAnotherUserTakesOver(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped, because only the superuser can start servers as two users")
+	}
+	dir := t.TempDir()
+	path, executable := filepath.Join(dir, "tasks.db"), filepath.Join(dir, "server")
+	if err := openStore(t, path, nil).Close(); err != nil {
+		t.Fatal(err)
+	}
+	copyOfThis(t, executable) // the original may be in a directory that is private
+	for file, mode := range map[string]os.FileMode{path: 0o666, executable: 0o755, filepath.Dir(dir): 0o755, dir: 0o777 | os.ModeSticky} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := start(t, path, 1, func(*process, report) {})
+	id := first.must(order{Do: "create", Text: "wait"}).ID
+	first.kill()
+	begun := make(chan string, 1)
+	cmd := exec.Command(executable)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 12345, Gid: 12345}}
+	next := startBy(t, cmd, path, 2, func(_ *process, r report) {
+		if r.What == "begun" {
+			begun <- r.ID
+		}
+	})
+	select {
+	case got := <-begun:
+		if got != id {
+			t.Error("another user's server has taken over another task")
+		}
+	case <-next.read:
+		t.Fatal("another user's server has ended")
+	case <-time.After(10 * time.Second):
+		t.Fatal("another user's server has not taken over")
+	}
+}
+
+// copyOfThis copies the test binary.
+func copyOfThis(t *testing.T, to string) {
+	t.Helper()
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(executable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, content, 0o700); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestOpenRefusesLinks(t *testing.T) {

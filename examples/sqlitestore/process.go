@@ -115,9 +115,9 @@ func (s *Store) bury() error {
 		return ErrMoved
 	}
 	for _, process := range gone {
-		if err := os.Remove(s.fileOf(process)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+		// It may be another user's, in a directory like /tmp. If it stays, it
+		// means nothing any more.
+		_ = os.Remove(s.fileOf(process))
 		if _, err := s.writer.ExecContext(context.Background(), dropProcess, process); err != nil {
 			return err
 		}

@@ -11,8 +11,10 @@
 // [durabletasks.TaskLifecycle.Recover], shows the tasks of processes that are
 // gone, each to one caller, and never those of processes that are alive. An
 // operating system lock tells which are alive, so no process is taken for dead
-// because it is slow, stopped, or was asleep. Call Recover when a server
-// starts, and now and then while it runs.
+// because it is slow, stopped, or was asleep. (Tasks expire nevertheless, whoever
+// runs them.) Call Recover when a server starts, and now and then while it runs,
+// and let [durabletasks.TaskLifecycle.Start] begin workers: whoever creates a
+// task and gets a context for it later may find that Recover has resumed it.
 //
 // What one process commits, the engine of another hears within
 // [Options].WatchInterval, 50 ms by default: a cancellation that reached the
@@ -47,12 +49,14 @@
 //
 // # Cost
 //
-// One writer at a time, over all processes; readers never wait for it. A
-// commit rewrites the task's whole row, whichever column has changed, so a
-// progress message on a task with a payload of a mebibyte writes a mebibyte.
-// Keep payloads and checkpoints small, or put what is large elsewhere and its
-// name into them. Removed tasks leave free space in the file for new ones; the
-// file itself does not shrink, and what was removed stays readable in it until
-// it is overwritten. The file is made with mode 0600, and those beside it have its
+// One writer at a time, over all processes; readers never wait for it. A reader
+// that stays in one transaction, such as another program's, lets the
+// write-ahead log grow; it is cut to 8 MiB when the reader has left. A commit
+// rewrites the task's whole row, whichever column has changed, so a progress
+// message on a task with a payload of a mebibyte writes a mebibyte. Keep
+// payloads and checkpoints small, or put what is large elsewhere and its name
+// into them. Removed tasks leave free space in the file for new ones; the file
+// itself does not shrink, and what was removed stays readable in it until it is
+// overwritten. The file is made with mode 0600, and those beside it have its
 // mode and owner: they hold task ids, which are bearer tokens.
 package sqlitestore

@@ -174,7 +174,7 @@ func (s *Store) openWriter() error {
 	if s.opts.Sync {
 		synchronous = "synchronous(FULL)"
 	}
-	db, err := openDatabase(s.path, lockWait, synchronous)
+	db, err := openDatabase(s.path, lockWait, synchronous, logLimit)
 	if err != nil {
 		return err
 	}

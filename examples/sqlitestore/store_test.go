@@ -425,3 +425,51 @@ func TestFullDisk(t *testing.T) {
 	limit(1000)
 	create(t, s, record(stored))
 }
+
+// TestLogShrinks lets the write-ahead log grow behind a reader that stays.
+func TestLogShrinks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	s := openStore(t, path, nil)
+	r := newRecord("task")
+	create(t, s, r)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	reader, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tasks int
+	if err := reader.QueryRow("SELECT count(*) FROM task").Scan(&tasks); err != nil {
+		t.Fatal(err)
+	}
+	version := int64(0)
+	update := func(times int) int64 {
+		t.Helper()
+		for range times {
+			// SQLite writes no page that is as it was.
+			r.Payload = wire.MustParse(`"` + strings.Repeat(fmt.Sprint(version%10), 1<<20) + `"`)
+			if _, err := s.Update(t.Context(), r, version); err != nil {
+				t.Fatal(err)
+			}
+			version++
+		}
+		info, err := os.Stat(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	const large, small = 20 << 20, 10 << 20
+	if size := update(25); size < large {
+		t.Fatalf("the write-ahead log has %d bytes beside a reader that stays", size)
+	}
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if size := update(3); size > small {
+		t.Errorf("the write-ahead log keeps %d bytes when the reader has left", size)
+	}
+}

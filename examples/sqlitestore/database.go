@@ -233,7 +233,7 @@ func explained(ctx context.Context, doing string, err error) error {
 	case hasCode(err, sqlite3.SQLITE_BUSY):
 		return ErrBusy // of a statement that nobody repeats; its transaction was undone
 	case hasCode(err, sqlite3.SQLITE_CANTOPEN):
-		return fmt.Errorf("sqlitestore: %s: SQLite cannot open the database, or not make the files that it needs beside it: %v", doing, err)
+		return fmt.Errorf("sqlitestore: %s: SQLite cannot open the database, or a file that it needs beside it: %v", doing, err)
 	}
 	return fmt.Errorf("sqlitestore: %s: %v", doing, err)
 }

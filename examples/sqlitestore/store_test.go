@@ -187,6 +187,13 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("Open of a path with %s: got error %v", reason, err)
 		}
 	}
+	inTheWay := filepath.Join(dir, "in-the-way")
+	if err := os.Mkdir(inTheWay+"-process-1", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlitestore.Open(inTheWay, nil); err == nil || !strings.Contains(err.Error(), "beside it") {
+		t.Errorf("Open of a database beside which SQLite cannot open a file: got error %v", err)
+	}
 	for field, opts := range map[string]sqlitestore.Options{
 		"MaxRecordBytes": {MaxRecordBytes: 1_000_000_000},
 		"BusyTimeout":    {BusyTimeout: -1},
@@ -288,6 +295,22 @@ func TestWaitingForALock(t *testing.T) {
 		if _, err := s.Get(t.Context(), id); !errors.Is(err, want) {
 			t.Errorf("Get of the task %q: got error %v, want %v", id, err, want)
 		}
+	}
+}
+
+// TestLockThatNobodyWaitsFor: what SQLite says of one is ErrBusy wherever it
+// comes from.
+func TestLockThatNobodyWaitsFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	s := openStore(t, path, nil)
+	unlock := lockDatabase(t, path)
+	defer unlock()
+	busy := sqlitestore.Exec(s, "DELETE FROM task")
+	if busy == nil || errors.Is(busy, sqlitestore.ErrBusy) {
+		t.Fatalf("SQLite's own error is %v", busy)
+	}
+	if err := sqlitestore.Explained(errors.Join(busy, nil)); !errors.Is(err, sqlitestore.ErrBusy) {
+		t.Errorf("%v became %v, want %v", busy, err, sqlitestore.ErrBusy)
 	}
 }
 

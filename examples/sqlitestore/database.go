@@ -23,9 +23,18 @@ import (
 // Errors of this store, beside those of the contract; compare with
 // [errors.Is].
 var (
-	// ErrBusy: another process has kept the database locked for longer than
-	// [Options].BusyTimeout. Nothing was changed.
-	ErrBusy = errors.New("sqlitestore: database is locked by another process")
+	// ErrBusy: other calls, of this process or another, have kept the database
+	// locked for longer than [Options].BusyTimeout. Nothing was changed.
+	ErrBusy = errors.New("sqlitestore: database is locked")
+
+	// ErrMoved: the database, or the store's file beside it, was moved or
+	// removed while the store was open; see [Store.Scan].
+	ErrMoved = errors.New("sqlitestore: files were moved or removed while they were open")
+
+	// ErrLinked: the database file has another name, a hard link. SQLite puts
+	// the rest of a database beside the name by which it is opened, so those
+	// who come by different names destroy it. It was not changed.
+	ErrLinked = errors.New("sqlitestore: the database file has several names")
 
 	// ErrFormat: the file is not a database of this package, or one of a newer
 	// version. It was not changed.
@@ -35,6 +44,10 @@ var (
 // lockWait lets SQLite itself wait for a lock, for 20 ms. Nothing can interrupt
 // it meanwhile, so it is short, and patiently asks again.
 const lockWait = "busy_timeout(20)"
+
+// logLimit is to what SQLite cuts its write-ahead log when a reader that stayed
+// for long has let it grow: 8 MiB, about twice what it has otherwise.
+const logLimit = "journal_size_limit(8388608)"
 
 // openDatabase opens a database file that exists, with pragmas for each
 // connection. Nothing is read before the first use.
@@ -53,10 +66,10 @@ func openDatabase(path string, pragmas ...string) (*sql.DB, error) {
 // a store that another goroutine has just opened.
 var creating sync.Mutex
 
-// createPrivate makes an empty file that is the user's alone, unless there is
-// one: SQLite would make it readable for everybody. The files that SQLite adds
-// to it get its mode.
-func createPrivate(path string) error {
+// create makes an empty file, unless there is one, that is the user's alone:
+// SQLite would make it readable for everybody. The files that SQLite adds to it
+// get its mode and owner, and so does a file that is to be like another.
+func create(path string, like fs.FileInfo) error {
 	creating.Lock()
 	defer creating.Unlock()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -65,6 +78,12 @@ func createPrivate(path string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if like != nil {
+		giveTo(f, like)
+		// File systems without modes refuse. A file that others cannot lock
+		// keeps tasks waiting, but nothing runs twice.
+		_ = f.Chmod(like.Mode().Perm())
 	}
 	return f.Close()
 }
@@ -78,13 +97,17 @@ func hasCode(err error, code int) bool {
 // patiently calls f again while the database is locked: until the store
 // closes, ctx ends, or Options.BusyTimeout is over.
 func (s *Store) patiently(ctx context.Context, f func() error) error {
-	began := time.Now()
+	return s.until(ctx, time.Now().Add(s.opts.BusyTimeout), f)
+}
+
+// until is patiently with the time at which to give up.
+func (s *Store) until(ctx context.Context, deadline time.Time, f func() error) error {
 	for {
 		err := f()
 		if !hasCode(err, sqlite3.SQLITE_BUSY) {
 			return err
 		}
-		if time.Since(began) > s.opts.BusyTimeout {
+		if time.Now().After(deadline) {
 			return ErrBusy
 		}
 		time.Sleep(rand.N(2 * time.Millisecond))
@@ -116,25 +139,54 @@ func (s *Store) begin(ctx context.Context) error {
 
 func (s *Store) end() { s.calls.RUnlock() }
 
-// transact runs f in a transaction, which is committed if f returns nil and
-// undone otherwise. It holds the only lock for writing that the database has,
-// so f sees what it changes without anybody in between.
-//
-// ctx ends the waiting and stops what has not begun to commit. The driver never
-// sees it: it would report the context's error for a statement that has already
-// taken effect.
-func (s *Store) transact(ctx context.Context, f func() error) error {
+// takeTurn waits until this goroutine alone may use the writer, which
+// <-s.turn ends.
+func (s *Store) takeTurn(ctx context.Context, deadline time.Time) error {
 	select {
 	case s.turn <- struct{}{}:
+		return nil
+	default: // only who waits needs a timer
+	}
+	late := time.NewTimer(time.Until(deadline))
+	defer late.Stop()
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-late.C:
+		return ErrBusy
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-s.closing:
 		return durabletasks.ErrClosed
 	}
-	defer func() { <-s.turn }()
-	if err := s.patiently(ctx, func() error { return s.exec("BEGIN IMMEDIATE") }); err != nil {
+}
+
+// transact runs f in a transaction, which is committed if f returns nil and
+// undone otherwise, also if f panics. It holds the only lock for writing that
+// the database has, so f sees what it changes without anybody in between.
+//
+// ctx ends the waiting and stops what has not begun to commit. The driver never
+// sees it: it would report the context's error for a statement that has already
+// taken effect.
+func (s *Store) transact(ctx context.Context, f func() error) error {
+	// One time for both: who waits in a queue waits no longer than its head.
+	deadline := time.Now().Add(s.opts.BusyTimeout)
+	if err := s.takeTurn(ctx, deadline); err != nil {
 		return err
 	}
+	defer func() { <-s.turn }()
+	if err := s.until(ctx, deadline, func() error { return s.exec("BEGIN IMMEDIATE") }); err != nil {
+		return err
+	}
+	committed := false
+	defer func() {
+		if !committed {
+			// After some failures SQLite has undone everything by itself, and
+			// says now that there is nothing to undo. If this should fail for
+			// another reason, the next BEGIN does too.
+			_ = s.exec("ROLLBACK")
+		}
+	}()
 	err := f()
 	if err == nil {
 		err = ctx.Err()
@@ -142,12 +194,7 @@ func (s *Store) transact(ctx context.Context, f func() error) error {
 	if err == nil {
 		err = s.exec("COMMIT")
 	}
-	if err != nil {
-		// After some failures SQLite has undone everything by itself, and says
-		// now that there is nothing to undo. If this should fail for another
-		// reason, the next BEGIN does too.
-		_ = s.exec("ROLLBACK")
-	}
+	committed = err == nil
 	return err
 }
 
@@ -177,10 +224,16 @@ func explained(ctx context.Context, doing string, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	for _, own := range []error{durabletasks.ErrExists, durabletasks.ErrNotFound, durabletasks.ErrClosed, ErrBusy, ErrFormat, ErrMissed} {
+	for _, own := range []error{durabletasks.ErrExists, durabletasks.ErrNotFound, durabletasks.ErrClosed, ErrBusy, ErrMoved, ErrLinked, ErrFormat, ErrMissed} {
 		if errors.Is(err, own) {
 			return err
 		}
+	}
+	switch {
+	case hasCode(err, sqlite3.SQLITE_BUSY):
+		return ErrBusy // of a statement that nobody repeats; its transaction was undone
+	case hasCode(err, sqlite3.SQLITE_CANTOPEN):
+		return fmt.Errorf("sqlitestore: %s: SQLite cannot open the database, or a file that it needs beside it: %v", doing, err)
 	}
 	return fmt.Errorf("sqlitestore: %s: %v", doing, err)
 }

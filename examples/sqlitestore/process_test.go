@@ -1,16 +1,20 @@
 package sqlitestore_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
 	"github.com/mcp-durable-tasks/durabletasks/examples/sqlitestore"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
 // shown returns the tasks that a Scan shows, sorted.
@@ -105,5 +109,80 @@ func TestRacingScansShareTheTasks(t *testing.T) {
 	slices.Sort(all)
 	if len(all) != tasks || len(slices.Compact(all)) != tasks {
 		t.Errorf("%d scans at once of %d tasks showed %v", len(scans), tasks, scans)
+	}
+}
+
+// TestScanBesideSweep gives the row of a task that a Scan is about to show to
+// another store's task: SQLite uses the number of a last row that is gone again.
+func TestScanBesideSweep(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	scanning, other := openStore(t, path, nil), openStore(t, path, nil)
+	create(t, scanning, newRecord("first"))
+	create(t, scanning, newRecord("last"))
+	var got []string
+	err := scanning.Scan(t.Context(), func(r durabletasks.Record) bool {
+		if got = append(got, r.ID); len(got) == 1 {
+			next := newRecord("last")
+			next.TTL = time.Minute
+			if _, err := other.Update(t.Context(), next, 0); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := other.Sweep(t.Context(), time.Now().Add(30*time.Minute)); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			create(t, other, newRecord("other's"))
+		}
+		return true
+	})
+	if err != nil || !slices.Equal(got, []string{"first"}) {
+		t.Errorf("Scan beside a sweep and another store's new task shows %q, error %v", got, err)
+	}
+}
+
+func TestScanGoesOnBehindDamage(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"), nil)
+	const tasks, damaged = 40, 30
+	for i := range tasks {
+		r := newRecord(fmt.Sprintf("secret %d", i))
+		r.Payload = wire.MustParse(`"secret"`)
+		create(t, s, r)
+	}
+	if err := sqlitestore.Exec(s, fmt.Sprintf(`UPDATE task SET payload = '{"secret"' WHERE row <= %d`, damaged)); err != nil {
+		t.Fatal(err)
+	}
+	visited := 0
+	err := s.Scan(t.Context(), func(durabletasks.Record) bool {
+		visited++
+		return true
+	})
+	if visited != tasks-damaged {
+		t.Errorf("Scan of %d records, of which the first %d are damaged, showed %d", tasks, damaged, visited)
+	}
+	text := fmt.Sprint(err)
+	for _, want := range []string{"row 1:", "row 10:", "20 more"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("Scan of damaged records does not tell of %q: %s", want, text)
+		}
+	}
+	if strings.Contains(text, "secret") {
+		t.Errorf("Scan of damaged records tells what is stored: %s", text)
+	}
+	err = s.Scan(t.Context(), func(durabletasks.Record) bool { return false })
+	if err != nil {
+		t.Errorf("Scan that visit has ended: got error %v", err)
+	}
+}
+
+func TestScanEndsWithItsContext(t *testing.T) {
+	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"), nil)
+	create(t, s, newRecord("a"))
+	create(t, s, newRecord("b"))
+	ctx, cancel := context.WithCancel(t.Context())
+	err := s.Scan(ctx, func(durabletasks.Record) bool {
+		cancel()
+		return true
+	})
+	if err != context.Canceled {
+		t.Errorf("Scan whose context has ended: got error %v, want %v", err, context.Canceled)
 	}
 }

@@ -76,8 +76,11 @@ var (
 		WHERE id = ? AND version = ? AND expires_at > ?`
 
 	selectRecord = `SELECT id, version, ` + strings.Join(fields, ", ") + ` FROM task `
-	taskByID     = selectRecord + `WHERE id = ? AND expires_at > ?`  // id, now
-	taskByRow    = selectRecord + `WHERE row = ? AND expires_at > ?` // row, now
+	taskByID     = selectRecord + `WHERE id = ? AND expires_at > ?` // id, now
+
+	// row, process, now. A row's number is used again when its task is gone,
+	// perhaps for another store's.
+	taskByRow = selectRecord + `WHERE row = ? AND process = ? AND expires_at > ?`
 )
 
 const (
@@ -91,6 +94,8 @@ const (
 	changes    = `SELECT number, id, process FROM change WHERE number >= ? ORDER BY number`      // number
 
 	addProcess    = `INSERT INTO process DEFAULT VALUES`
+	isEntered     = `SELECT count(*) FROM process WHERE number = ?`
+	enterAgain    = `INSERT INTO process (number) VALUES (?)`
 	dropProcess   = `DELETE FROM process WHERE number = ?`
 	otherProcess  = `SELECT number FROM process WHERE number <> ?` // own number
 	adoptOrphans  = `UPDATE task SET process = ? WHERE ` + unfinished + ` AND process NOT IN (SELECT number FROM process)`

@@ -307,9 +307,16 @@ func start(t *testing.T, path string, number int, hear func(*process, report)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, number: number, cmd: exec.Command(executable), pending: make(map[int]chan report), read: make(chan struct{})}
+	return startBy(t, exec.Command(executable), path, number, hear)
+}
+
+// startBy is start with the command of this test binary.
+func startBy(t *testing.T, cmd *exec.Cmd, path string, number int, hear func(*process, report)) *process {
+	t.Helper()
+	p := &process{t: t, number: number, cmd: cmd, pending: make(map[int]chan report), read: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), serverEnv+"="+path)
 	p.cmd.Stderr = os.Stderr
+	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -44,8 +46,9 @@ type Options struct {
 	// [DefaultMaxRecordBytes].
 	MaxRecordBytes int
 
-	// BusyTimeout is how long a call waits for the lock of another process
-	// before it gives up with [ErrBusy]. Zero means [DefaultBusyTimeout].
+	// BusyTimeout is how long a call waits for others that write, in this
+	// process and in others, before it gives up with [ErrBusy]. Zero means
+	// [DefaultBusyTimeout].
 	BusyTimeout time.Duration
 
 	// WatchInterval is how often [Store.Watch] looks for changes. Zero means
@@ -62,8 +65,12 @@ type Options struct {
 // same file open. Make one with [Open].
 type Store struct {
 	path string
+	file fs.FileInfo // what was at path when the database was opened
 	opts Options
-	own  int64 // this store's number among the processes
+
+	own    int64       // this store's number among the processes
+	sign   *presence   // changes in turn
+	buried atomic.Bool // others took this store for gone, and Scan has not told so yet
 
 	turn   chan struct{} // held by the one goroutine that uses writer
 	writer *sql.Conn
@@ -90,7 +97,7 @@ var (
 // the defaults.
 //
 // Errors: [durabletasks.ErrInvalid], naming the field; [ErrFormat];
-// [ErrBusy]; those of the file system and of SQLite, as text.
+// [ErrLinked]; [ErrBusy]; [ErrMoved]; those of the file system and of SQLite, as text.
 func Open(path string, opts *Options) (*Store, error) {
 	s := &Store{turn: make(chan struct{}, 1), closing: make(chan struct{})}
 	if opts != nil {
@@ -103,7 +110,8 @@ func Open(path string, opts *Options) (*Store, error) {
 		if hasCode(err, sqlite3.SQLITE_NOTADB) {
 			err = ErrFormat
 		}
-		return nil, errors.Join(explained(context.Background(), "open", err), s.release())
+		ctx := context.Background()
+		return nil, errors.Join(explained(ctx, "open", err), explained(ctx, "close", s.release()))
 	}
 	return s, nil
 }
@@ -136,12 +144,23 @@ func (s *Store) open(path string) (err error) {
 	if s.path, err = filepath.Abs(path); err != nil {
 		return err
 	}
-	if err := createPrivate(s.path); err != nil {
+	if err := create(s.path, nil); err != nil {
 		return err
 	}
 	// Stores that come by different links must look for each other at one place.
 	if s.path, err = filepath.EvalSymlinks(s.path); err != nil {
 		return err
+	}
+	// Before SQLite opens it: should it be another file by then, this store
+	// takes nothing over.
+	if s.file, err = os.Lstat(s.path); err != nil {
+		return err
+	}
+	switch {
+	case !s.file.Mode().IsRegular():
+		return errors.New("what is at the path is no file")
+	case isLinked(s.file):
+		return ErrLinked
 	}
 	if err := s.openWriter(); err != nil {
 		return err
@@ -155,7 +174,7 @@ func (s *Store) openWriter() error {
 	if s.opts.Sync {
 		synchronous = "synchronous(FULL)"
 	}
-	db, err := openDatabase(s.path, lockWait, synchronous)
+	db, err := openDatabase(s.path, lockWait, synchronous, logLimit)
 	if err != nil {
 		return err
 	}
@@ -239,7 +258,7 @@ func (s *Store) prepareFile(ctx context.Context) error {
 	if mode != "wal" {
 		return errors.New("the file system does not allow SQLite's write-ahead log")
 	}
-	return s.transact(ctx, func() error {
+	err = s.transact(ctx, func() error {
 		fresh, err := s.isNew(ctx)
 		if err != nil {
 			return err
@@ -260,6 +279,10 @@ func (s *Store) prepareFile(ctx context.Context) error {
 		s.seen.Store(seen)
 		return nil
 	})
+	if err == nil {
+		s.sign.entered = true
+	}
+	return err
 }
 
 // isNew reports whether the file is an empty database. If it is neither that
@@ -334,11 +357,11 @@ func (s *Store) Get(ctx context.Context, id string) (durabletasks.Record, error)
 	return r, explained(ctx, "get", err)
 }
 
-// find returns the record that a statement finds by its key, unless it has
+// find returns the record that a statement finds by a key, unless it has
 // expired.
-func (s *Store) find(ctx context.Context, statement *sql.Stmt, key any) (r durabletasks.Record, err error) {
+func (s *Store) find(ctx context.Context, statement *sql.Stmt, key ...any) (r durabletasks.Record, err error) {
 	err = s.patiently(ctx, func() (err error) {
-		r, err = readRecord(statement.QueryRowContext(ctx, key, s.now()).Scan)
+		r, err = readRecord(statement.QueryRowContext(ctx, append(key[:len(key):len(key)], s.now())...).Scan)
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -186,6 +187,13 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("Open of a path with %s: got error %v", reason, err)
 		}
 	}
+	inTheWay := filepath.Join(dir, "in-the-way")
+	if err := os.Mkdir(inTheWay+"-process-1", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlitestore.Open(inTheWay, nil); err == nil || !strings.Contains(err.Error(), "beside it") {
+		t.Errorf("Open of a database beside which SQLite cannot open a file: got error %v", err)
+	}
 	for field, opts := range map[string]sqlitestore.Options{
 		"MaxRecordBytes": {MaxRecordBytes: 1_000_000_000},
 		"BusyTimeout":    {BusyTimeout: -1},
@@ -290,6 +298,76 @@ func TestWaitingForALock(t *testing.T) {
 	}
 }
 
+// TestLockThatNobodyWaitsFor: what SQLite says of one is ErrBusy wherever it
+// comes from.
+func TestLockThatNobodyWaitsFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	s := openStore(t, path, nil)
+	unlock := lockDatabase(t, path)
+	defer unlock()
+	busy := sqlitestore.Exec(s, "DELETE FROM task")
+	if busy == nil || errors.Is(busy, sqlitestore.ErrBusy) {
+		t.Fatalf("SQLite's own error is %v", busy)
+	}
+	if err := sqlitestore.Explained(errors.Join(busy, nil)); !errors.Is(err, sqlitestore.ErrBusy) {
+		t.Errorf("%v became %v, want %v", busy, err, sqlitestore.ErrBusy)
+	}
+}
+
+// TestWaitingInAQueue lets calls of one store wait for each other and for
+// another process, each no longer than it may.
+func TestWaitingInAQueue(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	const timeout = 200 * time.Millisecond
+	s := openStore(t, path, &sqlitestore.Options{BusyTimeout: timeout})
+	unlock := lockDatabase(t, path)
+	defer unlock()
+	began := time.Now()
+	var group sync.WaitGroup
+	for i := range 10 {
+		group.Go(func() {
+			if err := s.Create(t.Context(), newRecord(fmt.Sprint(i))); !errors.Is(err, sqlitestore.ErrBusy) {
+				t.Errorf("Create in a queue for a lock: got error %v, want %v", err, sqlitestore.ErrBusy)
+			}
+			if waited := time.Since(began); waited > 5*timeout {
+				t.Errorf("Create in a queue for a lock gave up after %v, want about %v", waited, timeout)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestPanicUndoes lets the clock panic, which is the host's, in the middle of a
+// transaction.
+func TestPanicUndoes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	broken := false
+	s := openStore(t, path, &sqlitestore.Options{Now: func() time.Time {
+		if broken {
+			panic("no time")
+		}
+		return time.Now()
+	}})
+	create(t, s, newRecord("task"))
+	func() {
+		broken = true
+		defer func() {
+			broken = false
+			if recover() == nil {
+				t.Error("Update with a clock that panics did not")
+			}
+		}()
+		_, _ = s.Update(t.Context(), newRecord("task"), 0)
+	}()
+	other := openStore(t, path, &sqlitestore.Options{BusyTimeout: 100 * time.Millisecond})
+	if _, err := other.Update(t.Context(), newRecord("task"), 0); err != nil {
+		t.Errorf("another store's Update after a panic: %v", err)
+	}
+	if _, err := s.Update(t.Context(), newRecord("task"), 1); err != nil {
+		t.Errorf("Update after a panic: %v", err)
+	}
+}
+
 // TestErrorsKeepSecrets breaks the database in ways in which SQLite and the
 // JSON parser have something to say about its content.
 func TestErrorsKeepSecrets(t *testing.T) {
@@ -369,4 +447,52 @@ func TestFullDisk(t *testing.T) {
 	}
 	limit(1000)
 	create(t, s, record(stored))
+}
+
+// TestLogShrinks lets the write-ahead log grow behind a reader that stays.
+func TestLogShrinks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.db")
+	s := openStore(t, path, nil)
+	r := newRecord("task")
+	create(t, s, r)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	reader, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tasks int
+	if err := reader.QueryRow("SELECT count(*) FROM task").Scan(&tasks); err != nil {
+		t.Fatal(err)
+	}
+	version := int64(0)
+	update := func(times int) int64 {
+		t.Helper()
+		for range times {
+			// SQLite writes no page that is as it was.
+			r.Payload = wire.MustParse(`"` + strings.Repeat(fmt.Sprint(version%10), 1<<20) + `"`)
+			if _, err := s.Update(t.Context(), r, version); err != nil {
+				t.Fatal(err)
+			}
+			version++
+		}
+		info, err := os.Stat(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	const large, small = 20 << 20, 10 << 20
+	if size := update(25); size < large {
+		t.Fatalf("the write-ahead log has %d bytes beside a reader that stays", size)
+	}
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if size := update(3); size > small {
+		t.Errorf("the write-ahead log keeps %d bytes when the reader has left", size)
+	}
 }

@@ -82,6 +82,7 @@ func (s *Store) news(ctx context.Context, seen int64) (ids []string, newest int6
 		return nil, seen, err
 	}
 	defer s.end()
+	s.reappear(ctx)
 	err = s.patiently(ctx, func() (err error) {
 		ids, newest, err = s.readLog(ctx, seen)
 		return err

@@ -32,14 +32,18 @@ const NoLimit = wire.NoLimit
 // owners completely. A store keeps every field as it is and owns Version; it
 // never reads meaning into any other field but ID, CreatedAt, TTL and, for
 // [Scanner], Status.
+//
+// Times are in UTC and of the years 1 to 9999, the zero time included. Times
+// and durations are whole milliseconds. A duration may be zero, which is not
+// [NoLimit], and is negative only as NoLimit.
 type Record struct {
 	ID            string        // unguessable; a bearer token, never to be logged or listed
 	Status        Status        // one of the five
 	StatusMessage string        // optional text for people
-	CreatedAt     time.Time     // UTC, whole milliseconds; never changes
-	LastUpdatedAt time.Time     // UTC, whole milliseconds; never decreases
-	TTL           time.Duration // counted from CreatedAt, whole milliseconds; NoLimit: never expires
-	PollInterval  time.Duration // whole milliseconds; NoLimit: no hint
+	CreatedAt     time.Time     // never changes
+	LastUpdatedAt time.Time     // never decreases
+	TTL           time.Duration // counted from CreatedAt; zero: expired from the start; NoLimit: never expires
+	PollInterval  time.Duration // zero: at any time; NoLimit: no hint
 
 	InputRequests  map[string]wire.JSON // the current round, answered requests included; only when input_required
 	InputResponses map[string]wire.JSON // answers, of this round and earlier ones, that the worker's checkpoint does not stand for yet
@@ -124,7 +128,9 @@ func (r *Record) Expired(now time.Time) bool {
 //     committed reports success.
 //   - S14: every method is safe for concurrent use.
 //   - S15: ids, keys and texts are arbitrary strings: empty, with NUL, not
-//     ASCII, long, or named like something special.
+//     ASCII, long, or named like something special. A store takes ids of
+//     10 KiB, keys and texts of 65 KiB, JSON values of 1 MiB and 1000 keys in
+//     each container, in a record of up to 4 MiB.
 type TaskStore interface {
 	// Create stores a new record with version 0.
 	// Errors: [ErrExists], [ErrClosed], ctx's, or one of the store's own.

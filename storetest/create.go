@@ -18,6 +18,8 @@ var createChecks = []check{
 	{"S01", "every-field-is-kept", 0, everyFieldIsKept},
 	{"S01", "absent-fields-stay-absent", 0, absentStaysAbsent},
 	{"S01", "durations-are-kept", 0, durationsAreKept},
+	{"S01", "poll-interval-of-zero-is-kept", 0, pollIntervalOfZeroIsKept},
+	{"S01", "times-of-every-year-are-kept", 0, timesAreKept},
 	{"S01", "json-is-kept-to-the-byte", 0, jsonIsKept},
 	{"S01", "one-mebibyte-is-kept", 0, mebibyteIsKept},
 
@@ -102,6 +104,45 @@ func durationsAreKept(t *trial) {
 	}
 }
 
+// pollIntervalOfZeroIsKept has the zero that is easily taken for absent.
+func pollIntervalOfZeroIsKept(t *trial) {
+	for i, before := range []time.Duration{0, time.Second, durabletasks.NoLimit} {
+		r := t.record(fmt.Sprint("task ", i))
+		r.PollInterval = before
+		t.create(r)
+		t.stored(r, "after Create")
+		r.PollInterval = 0
+		got := t.update(r, 0)
+		r.Version = 1
+		t.same(got, r, fmt.Sprintf("as Update returned it, with its PollInterval changed from %v to zero", before))
+		t.stored(r, fmt.Sprintf("with its PollInterval changed from %v to zero", before))
+	}
+}
+
+// timesAreKept has times before 1970 and beyond what 32 bits of seconds, or
+// 64 bits of nanoseconds, reach.
+func timesAreKept(t *trial) {
+	for i, at := range []time.Time{
+		{},
+		time.Date(1600, time.February, 29, 12, 0, 0, 0, time.UTC),
+		time.Date(1969, time.December, 31, 23, 59, 59, 999e6, time.UTC),
+		time.Date(1970, time.January, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(2040, time.January, 1, 0, 0, 0, 1e6, time.UTC),
+		time.Date(2110, time.January, 1, 0, 0, 0, 1e6, time.UTC),
+		time.Date(2300, time.January, 1, 0, 0, 0, 1e6, time.UTC),
+		time.Date(9999, time.December, 31, 23, 59, 59, 999e6, time.UTC),
+	} {
+		r := t.record(fmt.Sprint("time ", i))
+		r.CreatedAt, r.LastUpdatedAt = at, at
+		t.create(r)
+		t.stored(r, "after Create")
+		got := t.update(r, 0)
+		r.Version = 1
+		t.same(got, r, "as Update returned it")
+		t.stored(r, "after Update")
+	}
+}
+
 // texts of JSON that some encoder or decoder on the way is known to change.
 var fragileJSON = []string{
 	`{"id":9007199254740993}`,
@@ -139,12 +180,20 @@ func mebibyteIsKept(t *trial) {
 	r.Payload = mebibytes()[0]
 	t.create(r)
 	t.stored(r, "after Create")
-	r.Status = durabletasks.StatusCompleted
-	r.Result = mebibytes()[1]
-	got := t.update(r, 0)
-	r.Version = 1
-	t.same(got, r, "as Update returned it")
-	t.stored(r, "after Update")
+	for i, set := range []func(j wire.JSON){
+		func(j wire.JSON) { r.InputRequests = map[string]wire.JSON{"key": j} },
+		func(j wire.JSON) { r.InputResponses = map[string]wire.JSON{"key": j} },
+		func(j wire.JSON) { r.Checkpoint = j },
+		func(j wire.JSON) { r.Error = j },
+		func(j wire.JSON) { r.Result = j },
+	} {
+		r = t.record("large")
+		set(mebibytes()[i%3])
+		got := t.update(r, int64(i))
+		r.Version = int64(i) + 1
+		t.same(got, r, "as Update returned it")
+		t.stored(r, "after Update")
+	}
 }
 
 func takenIsRefused(t *trial) {

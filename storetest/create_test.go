@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
@@ -81,6 +82,7 @@ var createDefects = []defect{
 			}
 		},
 		fails: []string{"S01/absent-fields-stay-absent", "S01/durations-are-kept"},
+		also:  []string{"S01/poll-interval-of-zero-is-kept"},
 	},
 	{
 		name: "durations are 32 bits of milliseconds",
@@ -232,6 +234,64 @@ var createDefects = []defect{
 			}
 		},
 		fails: []string{"S02/one-of-many-creators-wins"},
+	},
+	{
+		name: "a poll interval of zero is none",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				if r.PollInterval == 0 {
+					r.PollInterval = durabletasks.NoLimit
+				}
+				return r.Clone()
+			}
+		},
+		fails: []string{"S01/poll-interval-of-zero-is-kept"},
+	},
+	{
+		name: "a poll interval of zero leaves the old one",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				p.mu.Lock()
+				if next.PollInterval == 0 {
+					next.PollInterval = p.records[next.ID].PollInterval
+				}
+				p.mu.Unlock()
+				return p.doUpdate(c, next, expected)
+			}
+		},
+		fails: []string{"S01/poll-interval-of-zero-is-kept"},
+	},
+	{
+		name: "times are nanoseconds",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r.CreatedAt = time.Unix(0, r.CreatedAt.UnixNano()).UTC()
+				return r.Clone()
+			}
+		},
+		fails: []string{"S01/times-of-every-year-are-kept"},
+	},
+	{
+		name: "times are 32 bits of seconds",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				at := r.LastUpdatedAt
+				r.LastUpdatedAt = time.Unix(int64(int32(at.Unix())), int64(at.Nanosecond())).UTC()
+				return r.Clone()
+			}
+		},
+		fails: []string{"S01/times-of-every-year-are-kept"},
+	},
+	{
+		name: "answers have 64 KiB",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r = r.Clone()
+				maps.DeleteFunc(r.InputResponses, func(_ string, j wire.JSON) bool { return j.Len() > 64<<10 })
+				return r
+			}
+		},
+		fails: []string{"S01/one-mebibyte-is-kept"},
 	},
 }
 

@@ -53,6 +53,8 @@
 //	         every-field-is-kept
 //	         absent-fields-stay-absent
 //	         durations-are-kept
+//	         poll-interval-of-zero-is-kept
+//	         times-of-every-year-are-kept
 //	         json-is-kept-to-the-byte
 //	         one-mebibyte-is-kept
 //	         commits-are-visible-to-other-instances [Share]
@@ -71,6 +73,7 @@
 //	         unchanged-update-adds-one
 //	         version-passed-in-is-ignored
 //	         recreated-task-starts-at-zero
+//	         hundreds-of-updates-are-counted
 //	S06      stale-version-changes-nothing
 //	         version-ahead-changes-nothing
 //	         conflict-names-both-versions
@@ -91,6 +94,7 @@
 //	         ttl-made-longer [Advance]
 //	         ttl-made-shorter [Advance]
 //	         ttl-made-shorter-than-the-task-is-old
+//	         ttl-of-zero-expires-at-once
 //	         ttl-taken-away [Advance]
 //	         ttl-given-later [Advance]
 //	         no-limit-never-expires [Advance]
@@ -113,6 +117,7 @@
 //	         versions-survive [Reopen]
 //	         hostile-strings-and-json-survive [Reopen]
 //	         one-mebibyte-survives [Reopen]
+//	         long-strings-and-many-keys-survive [Reopen]
 //	         swept-records-stay-away [Reopen]
 //	         refused-calls-leave-nothing [Reopen]
 //	         reopened-store-goes-on [Reopen]
@@ -134,6 +139,8 @@
 //	         keys-are-arbitrary-strings
 //	         texts-are-arbitrary-strings
 //	         invalid-utf-8-is-kept
+//	         long-strings-are-kept
+//	         many-keys-are-kept
 //	Scanner  shows-the-unfinished
 //	         shows-current-records
 //	         leaves-expired-out [Advance]

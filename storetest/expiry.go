@@ -15,6 +15,7 @@ var expiryChecks = []check{
 	{"S09", "ttl-made-longer", needsAdvance, ttlMadeLonger},
 	{"S09", "ttl-made-shorter", needsAdvance, ttlMadeShorter},
 	{"S09", "ttl-made-shorter-than-the-task-is-old", 0, ttlMadeTooShort},
+	{"S09", "ttl-of-zero-expires-at-once", 0, ttlOfZero},
 	{"S09", "ttl-taken-away", needsAdvance, ttlTakenAway},
 	{"S09", "ttl-given-later", needsAdvance, ttlGivenLater},
 	{"S09", "no-limit-never-expires", needsAdvance, noLimitNeverExpires},
@@ -109,6 +110,22 @@ func ttlMadeTooShort(t *trial) {
 	r.TTL = time.Hour
 	t.update(r, 1)
 	t.expired("task", "created two hours ago, with a TTL lowered to 1h")
+}
+
+// ttlOfZero has the zero that is easily taken for NoLimit. It needs no clock.
+func ttlOfZero(t *trial) {
+	t.create(t.expiring("swept", 0))
+	t.create(t.record("task"))
+	t.sweep(t.began, 1)
+	t.fresh("task", "with NoLimit, after a Sweep of a task with a TTL of zero")
+	t.create(t.expiring("created", 0))
+	t.gone("created", "created with a TTL of zero")
+	for _, ttl := range []time.Duration{time.Hour, durabletasks.NoLimit} {
+		id := "updated from " + ttl.String()
+		t.create(t.expiring(id, ttl))
+		t.setTTL(id, 0)
+		t.gone(id, "with a TTL lowered to zero")
+	}
 }
 
 func ttlTakenAway(t *trial) {

@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"errors"
 	"maps"
 	"time"
 
@@ -119,7 +120,7 @@ var expiryDefects = []defect{
 			"S09/ttl-made-longer", "S09/ttl-made-shorter", "S09/ttl-made-shorter-than-the-task-is-old", "S09/ttl-taken-away",
 			"S09/ttl-given-later", "S10/changed-ttl-counts",
 		},
-		also: []string{"S11/reopened-store-goes-on", "S09/expiry-holds-across-a-reopen"},
+		also: []string{"S11/reopened-store-goes-on", "S09/expiry-holds-across-a-reopen", "S09/ttl-of-zero-expires-at-once"},
 	},
 	{
 		name: "a ttl only grows",
@@ -158,7 +159,7 @@ var expiryDefects = []defect{
 			})
 		},
 		fails: []string{"S09/ttl-given-later"},
-		also:  []string{"S09/ttl-made-shorter-than-the-task-is-old", "S10/changed-ttl-counts"},
+		also:  []string{"S09/ttl-made-shorter-than-the-task-is-old", "S10/changed-ttl-counts", "S09/ttl-of-zero-expires-at-once"},
 	},
 	{
 		name: "no limit is a month",
@@ -171,6 +172,7 @@ var expiryDefects = []defect{
 			}
 		},
 		fails: []string{"S09/no-limit-never-expires", "S10/no-limit-is-never-swept"},
+		also:  []string{"S01/times-of-every-year-are-kept"},
 	},
 	{
 		name: "deadlines are nanoseconds",
@@ -249,5 +251,29 @@ var expiryDefects = []defect{
 		},
 		fails: []string{"S09/expiry-holds-across-a-reopen"},
 		also:  []string{"S11/*"},
+	},
+	{
+		name: "a ttl of zero is none",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				if r.TTL == 0 {
+					r.TTL = durabletasks.NoLimit
+				}
+				return r.Clone()
+			}
+		},
+		fails: []string{"S09/ttl-of-zero-expires-at-once"},
+	},
+	{
+		name: "what has expired is not created",
+		plant: func(p *planted) {
+			p.admit = func(r record) error {
+				if r.Expired(p.now()) {
+					return errors.New("expired")
+				}
+				return p.doAdmit(r)
+			}
+		},
+		fails: []string{"S09/ttl-of-zero-expires-at-once"},
 	},
 }

@@ -73,7 +73,7 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S03/update-never-creates", "S03/expired-is-not-found", "S03/swept-is-not-found"},
-		also:  []string{"S02/*", "S10/expired-are-counted-and-removed", "S11/*", "S13/*"},
+		also:  []string{"S02/*", "S10/expired-are-counted-and-removed", "S11/*", "S13/*", "S09/ttl-of-zero-expires-at-once"},
 	},
 	{
 		name: "update revives what has expired",
@@ -86,7 +86,7 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S03/expired-is-not-found"},
-		also:  []string{"S02/expired-id-is-refused-or-free"},
+		also:  []string{"S02/expired-id-is-refused-or-free", "S09/ttl-of-zero-expires-at-once"},
 	},
 	{
 		name: "update looks at the version before the expiry",
@@ -99,6 +99,7 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S03/expired-is-not-found"},
+		also:  []string{"S09/ttl-of-zero-expires-at-once"},
 	},
 	{
 		name: "update finds what was swept",

@@ -117,7 +117,7 @@ func (h *history) id(rt *rapid.T) string { return drawn(rt, "id", h.ids...) }
 
 // record returns a random record.
 func (h *history) record(rt *rapid.T, id string) durabletasks.Record {
-	ttls := []time.Duration{durabletasks.NoLimit, time.Hour, 100 * time.Hour}
+	ttls := []time.Duration{durabletasks.NoLimit, time.Hour, 100 * time.Hour, 0}
 	if h.t.subject.Advance != nil {
 		ttls = append(ttls, time.Second, 2*time.Second)
 	}
@@ -129,7 +129,7 @@ func (h *history) record(rt *rapid.T, id string) durabletasks.Record {
 		CreatedAt:       now.Add(drawn(rt, "age", 0, -2*time.Hour, -time.Second)),
 		LastUpdatedAt:   now.Add(drawn(rt, "updated", 0, time.Second, -time.Second)),
 		TTL:             drawn(rt, "ttl", ttls...),
-		PollInterval:    drawn(rt, "poll interval", durabletasks.NoLimit, time.Second, 5*time.Millisecond),
+		PollInterval:    drawn(rt, "poll interval", durabletasks.NoLimit, time.Second, 5*time.Millisecond, 0),
 		Result:          randomJSON(rt, "result"),
 		Error:           randomJSON(rt, "error"),
 		Owner:           drawn(rt, "owner", hostile...),

@@ -183,4 +183,14 @@ var reopenDefects = []defect{
 		},
 		fails: []string{"S11/what-was-acknowledged-during-close-survives"},
 	},
+	{
+		name: "lengths are saved in 16 bits",
+		plant: func(p *planted) {
+			p.saved = func(r record) (record, bool) {
+				r.Owner = r.Owner[:len(r.Owner)%(1<<16)]
+				return r, true
+			}
+		},
+		fails: []string{"S11/long-strings-and-many-keys-survive"},
+	},
 }

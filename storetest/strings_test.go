@@ -35,7 +35,7 @@ var stringDefects = []defect{
 		name:  "ids have 255 bytes",
 		plant: func(p *planted) { underID(p, func(s string) string { return s[:min(len(s), 255)] }) },
 		fails: []string{"S15/ids-are-arbitrary-strings"},
-		also:  []string{"S11/hostile-strings-and-json-survive"},
+		also:  []string{"S11/hostile-strings-and-json-survive", "S15/long-strings-are-kept"},
 	},
 	{
 		name: "the empty id is none",
@@ -96,7 +96,7 @@ var stringDefects = []defect{
 			}
 		},
 		fails: []string{"S15/texts-are-arbitrary-strings"},
-		also:  []string{"S11/hostile-strings-and-json-survive"},
+		also:  []string{"S11/hostile-strings-and-json-survive", "S11/long-strings-and-many-keys-survive", "S15/long-strings-are-kept"},
 	},
 	{
 		name: "strings are made valid UTF-8",
@@ -113,6 +113,43 @@ var stringDefects = []defect{
 			underID(p, func(s string) string { return strings.ToValidUTF8(s, "\ufffd") })
 		},
 		fails: []string{"S15/invalid-utf-8-is-kept"},
+	},
+	{
+		name: "texts have 64 KiB less one",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r.StatusMessage = r.StatusMessage[:min(len(r.StatusMessage), 1<<16-1)]
+				return r.Clone()
+			}
+		},
+		fails: []string{"S15/long-strings-are-kept"},
+		also:  []string{"S11/long-strings-and-many-keys-survive"},
+	},
+	{
+		name: "keys have 64 KiB less one",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r = r.Clone()
+				for key, j := range r.InputRequests {
+					delete(r.InputRequests, key)
+					r.InputRequests[key[:min(len(key), 1<<16-1)]] = j
+				}
+				return r
+			}
+		},
+		fails: []string{"S15/long-strings-are-kept"},
+		also:  []string{"S11/long-strings-and-many-keys-survive"},
+	},
+	{
+		name: "there are 255 keys",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r.UsedInputKeys = r.UsedInputKeys[:min(len(r.UsedInputKeys), 255)]
+				return r.Clone()
+			}
+		},
+		fails: []string{"S15/many-keys-are-kept"},
+		also:  []string{"S11/long-strings-and-many-keys-survive"},
 	},
 }
 

@@ -163,13 +163,20 @@ type TaskStore interface {
 // client that did not present the task's id.
 type Scanner interface {
 	// Scan calls visit once for each record whose status is not terminal
-	// and which is not expired, in no particular order, until visit returns
-	// false. It holds no lock while it calls visit, which may call the store;
-	// a record that changes meanwhile is shown before or after the change.
+	// and which is not expired, in no particular order and one call after the
+	// other, until visit returns false. It holds no lock while it calls visit,
+	// which may call the store; a record that changes meanwhile is shown
+	// before or after the change. One that ends or is removed meanwhile is
+	// shown as it was before or not at all, and keeps no other from being
+	// shown.
 	//
 	// A store that several processes share shows a record to one of them
 	// only, and never one whose process is alive elsewhere: what it shows is
 	// run again.
+	//
+	// Errors: [ErrClosed], ctx's, or one of the store's own, also midway: nil
+	// means that every record was shown or that visit returned false. When ctx
+	// is done, visit is not called again.
 	Scan(ctx context.Context, visit func(Record) bool) error
 }
 

@@ -68,6 +68,7 @@
 //	         swept-is-not-found
 //	S04      reads-change-nothing
 //	         reads-of-expired-remove-nothing [Advance]
+//	         scans-of-expired-remove-nothing
 //	S05      create-stores-version-zero
 //	         each-update-adds-one
 //	         unchanged-update-adds-one
@@ -142,14 +143,21 @@
 //	         long-strings-are-kept
 //	         many-keys-are-kept
 //	Scanner  shows-the-unfinished
+//	         shows-every-id
+//	         shows-each-of-many
+//	         shows-each-of-many-that-visit-updates
 //	         shows-current-records
 //	         leaves-expired-out [Advance]
 //	         stops-when-told
+//	         visits-one-at-a-time
 //	         visit-may-call-the-store
+//	         goes-on-when-tasks-end-meanwhile
 //	         records-do-not-alias
 //	         changes-nothing
 //	         done-context-stops-it
+//	         context-that-ends-meanwhile-stops-it
 //	         reports-closed
+//	         reports-a-close-meanwhile
 //	         sees-whole-updates
 //	         shows-the-unfinished-after-a-reopen [Reopen]
 //	         instances-show-only-their-own [Share]

@@ -70,6 +70,7 @@ var expiryDefects = []defect{
 			})
 		},
 		fails: []string{"S09/ttl-counts-from-created-at"},
+		also:  []string{"S04/scans-of-expired-remove-nothing"},
 	},
 	{
 		name: "ttl counts from the last update",
@@ -80,7 +81,7 @@ var expiryDefects = []defect{
 			})
 		},
 		fails: []string{"S09/updates-do-not-postpone-expiry"},
-		also:  []string{"S09/*", "S10/swept-ids-are-free"},
+		also:  []string{"S09/*", "S10/swept-ids-are-free", "S04/scans-of-expired-remove-nothing"},
 	},
 	{
 		name: "ttl counts from the write",
@@ -91,7 +92,7 @@ var expiryDefects = []defect{
 			})
 		},
 		fails: []string{"S09/updates-do-not-postpone-expiry", "S09/ttl-counts-from-created-at", "S09/ttl-made-longer", "S09/ttl-made-shorter-than-the-task-is-old"},
-		also:  []string{"S09/*"},
+		also:  []string{"S09/*", "S04/scans-of-expired-remove-nothing"},
 	},
 	{
 		name: "a changed ttl counts from the change",
@@ -275,5 +276,6 @@ var expiryDefects = []defect{
 			}
 		},
 		fails: []string{"S09/ttl-of-zero-expires-at-once"},
+		also:  []string{"S04/scans-of-expired-remove-nothing"},
 	},
 }

@@ -185,4 +185,16 @@ var getDefects = []defect{
 		},
 		fails: []string{"S04/reads-of-expired-remove-nothing"},
 	},
+	{
+		name: "a scan removes what has expired",
+		plant: func(p *planted) {
+			p.scan = func(c ctx, visit func(record) bool) error {
+				if _, err := p.doSweep(c, p.now()); err != nil {
+					return err
+				}
+				return p.doScan(c, visit)
+			}
+		},
+		fails: []string{"S04/scans-of-expired-remove-nothing"},
+	},
 }

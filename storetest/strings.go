@@ -97,10 +97,13 @@ func textsAreArbitrary(t *trial) {
 	}
 }
 
+// broken are strings that are not UTF-8, and what one becomes when it is
+// repaired.
+var broken = []string{"\xff", "\xfe", "a\xffb", "\xc0\x80", "\xed\xa0\x80", "\xe2\x82", "\ufffd"}
+
 // invalidUTF8IsKept uses strings that are no text. A JSON encoder on the way
 // makes U+FFFD of their bytes, and with that one id of two.
 func invalidUTF8IsKept(t *trial) {
-	broken := []string{"\xff", "\xfe", "a\xffb", "\xc0\x80", "\xed\xa0\x80", "\xe2\x82", "\ufffd"}
 	t.idsAreKept(broken)
 	r := t.record("task")
 	r.StatusMessage, r.Owner = "\xff", "\xfe"

@@ -148,7 +148,8 @@ type TaskStore interface {
 	Update(ctx context.Context, next Record, expected int64) (Record, error)
 
 	// Sweep removes the records that are expired at now and returns their
-	// number, never what they were.
+	// number, never what they were. When ctx ends meanwhile, it removes and
+	// counts all of them or none.
 	// Errors: [ErrClosed], ctx's, or one of the store's own.
 	Sweep(ctx context.Context, now time.Time) (int, error)
 

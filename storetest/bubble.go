@@ -14,7 +14,8 @@ import (
 // that outlive Close, and calls that wait for each other, which it reports at
 // once.
 //
-// The Now and Advance of the subject are not used. What New and Reopen make
+// The Now and Advance of the subject are not used; a bubble's time cannot go
+// back. What New and Reopen make
 // must not wait for anything outside the bubble, such as a network.
 func RunInBubble(t *testing.T, s Subject) {
 	t.Helper()

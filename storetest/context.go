@@ -16,6 +16,7 @@ var contextChecks = []check{
 	{"S13", "done-context-stops-sweep", 0, doneStopsSweep},
 	{"S13", "cancelled-after-return-undoes-nothing", 0, cancelledAfterReturn},
 	{"S13", "cancelled-meanwhile-is-all-or-nothing", 0, cancelledMeanwhile},
+	{"S13", "cancelled-sweep-is-all-or-nothing", 0, cancelledSweep},
 }
 
 // done calls f with contexts that have ended in each way, and the error that
@@ -66,8 +67,11 @@ func doneStopsSweep(t *trial) {
 	t.create(r)
 	at := r.CreatedAt.Add(time.Hour)
 	t.done(func(ctx context.Context, want error, kind string) {
-		_, err := t.store.Sweep(ctx, at)
+		n, err := t.store.Sweep(ctx, at)
 		t.wants(err, want, "Sweep with %s", kind)
+		if n != 0 {
+			t.fatalf("Sweep with %s returned %d beside its error", kind, n)
+		}
 		t.stored(r, "after a Sweep that was stopped")
 	})
 	t.sweep(at, 1)
@@ -131,6 +135,41 @@ func cancelledMeanwhile(t *trial) {
 			want = t.stamped(id, 1)
 		}
 		t.stored(want, fmt.Sprintf("after an Update whose context was cancelled meanwhile, and which reported success: %v", updated))
+	}
+}
+
+// cancelledSweep cancels the context of a Sweep at various moments: it has
+// removed all and counts them, or it reports the context and has removed none.
+func cancelledSweep(t *trial) {
+	const tasks = 20
+	at := t.began.Add(time.Hour)
+	var ids []string // of those that are there
+	for round := range t.rounds(60) {
+		for i := 0; len(ids) < tasks; i++ {
+			ids = append(ids, fmt.Sprint("round ", round, " task ", i))
+			t.create(t.expiring(ids[i], time.Hour))
+		}
+		n := 0
+		swept := t.cancelling(round, func(ctx context.Context) (err error) {
+			n, err = t.store.Sweep(ctx, at)
+			return err
+		})
+		if !swept {
+			if n != 0 {
+				t.fatalf("Sweep that reported that its context was done returned %d, too", n)
+			}
+			for _, id := range ids {
+				t.fresh(id, "after a Sweep that reported that its context was done")
+			}
+			continue
+		}
+		if n != tasks {
+			t.fatalf("Sweep of %d records whose context was cancelled meanwhile returned %d and no error", tasks, n)
+		}
+		for _, id := range ids {
+			t.expired(id, "which was swept")
+		}
+		ids = nil
 	}
 }
 

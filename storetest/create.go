@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,10 +21,12 @@ var createChecks = []check{
 	{"S01", "durations-are-kept", 0, durationsAreKept},
 	{"S01", "poll-interval-of-zero-is-kept", 0, pollIntervalOfZeroIsKept},
 	{"S01", "times-of-every-year-are-kept", 0, timesAreKept},
+	{"S01", "order-and-repetition-of-keys-are-kept", 0, keysInOrder},
 	{"S01", "json-is-kept-to-the-byte", 0, jsonIsKept},
 	{"S01", "one-mebibyte-is-kept", 0, mebibyteIsKept},
 
 	{"S02", "taken-id-is-refused", 0, takenIsRefused},
+	{"S02", "same-record-is-refused", 0, sameIsRefused},
 	{"S02", "expired-id-is-refused-or-free", needsAdvance, expiredIsRefusedOrFree},
 	{"S02", "one-of-many-creators-wins", 0, oneCreatorWins},
 }
@@ -116,6 +119,22 @@ func pollIntervalOfZeroIsKept(t *trial) {
 		r.Version = 1
 		t.same(got, r, fmt.Sprintf("as Update returned it, with its PollInterval changed from %v to zero", before))
 		t.stored(r, fmt.Sprintf("with its PollInterval changed from %v to zero", before))
+	}
+}
+
+// keysInOrder has keys that a set, or a sorted list, does not keep. No engine
+// asks a key twice; to a store that is all the same.
+func keysInOrder(t *trial) {
+	for i, keys := range [][]string{{"b", "a", "c"}, {"a", "a"}, {"b", "b", "a", "b", "", ""}} {
+		r := t.record(fmt.Sprint("task ", i))
+		r.UsedInputKeys = keys
+		t.create(r)
+		t.stored(r, "after Create")
+		slices.Reverse(r.UsedInputKeys)
+		got := t.update(r, 0)
+		r.Version = 1
+		t.same(got, r, "as Update returned it")
+		t.stored(r, "after Update")
 	}
 }
 
@@ -218,8 +237,26 @@ func takenIsRefused(t *trial) {
 	}
 }
 
+// sameIsRefused is for stores that take a Create which changes nothing for one
+// that was repeated.
+func sameIsRefused(t *trial) {
+	for _, r := range []durabletasks.Record{t.record("plain"), t.full("full", 1)} {
+		t.create(r)
+		for range 2 {
+			err := t.store.Create(context.Background(), r)
+			t.wants(err, durabletasks.ErrExists, "second Create of task %s with the same record", clip(r.ID))
+			t.stored(r, "after a Create that was refused")
+		}
+	}
+}
+
 func expiredIsRefusedOrFree(t *trial) {
 	t.create(t.expiring("task", time.Second))
+	for version := range int64(3) { // what is created anew does not go on from here
+		r := t.expiring("task", time.Second)
+		r.StatusMessage = fmt.Sprint("from version ", version)
+		t.update(r, version)
+	}
 	t.advance(time.Second)
 	r := t.record("task")
 	r.StatusMessage = "new"

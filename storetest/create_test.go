@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/storetest"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
@@ -168,7 +170,7 @@ var createDefects = []defect{
 			p.admit = func(record) error { return nil }
 		},
 		fails: []string{"S02/taken-id-is-refused", "S02/one-of-many-creators-wins"},
-		also:  []string{"S11/refused-calls-leave-nothing", "S11/reopened-store-goes-on"},
+		also:  []string{"S11/refused-calls-leave-nothing", "S11/reopened-store-goes-on", "S02/same-record-is-refused"},
 	},
 	{
 		name: "create overwrites and says that it did not",
@@ -292,6 +294,53 @@ var createDefects = []defect{
 			}
 		},
 		fails: []string{"S01/one-mebibyte-is-kept"},
+	},
+	{
+		name: "keys that follow themselves are one",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r = r.Clone()
+				r.UsedInputKeys = slices.Compact(r.UsedInputKeys)
+				return r
+			}
+		},
+		fails: []string{"S01/order-and-repetition-of-keys-are-kept"},
+	},
+	{
+		name: "create of what is stored already succeeds",
+		plant: func(p *planted) {
+			p.create = func(c ctx, r record) error {
+				p.mu.Lock()
+				old, ok := p.records[r.ID]
+				same := ok && p.usable(c) == nil && storetest.Diff(old, r) == ""
+				p.mu.Unlock()
+				if same {
+					return nil
+				}
+				return p.doCreate(c, r)
+			}
+		},
+		fails: []string{"S02/same-record-is-refused"},
+	},
+	{
+		name: "create over an expired record goes on with its version",
+		plant: func(p *planted) {
+			p.create = func(c ctx, r record) error {
+				p.mu.Lock()
+				old, ok := p.records[r.ID]
+				over := ok && p.usable(c) == nil && p.expired(old, p.now())
+				if over {
+					r.Version = old.Version
+					p.put(r)
+				}
+				p.mu.Unlock()
+				if over {
+					return nil
+				}
+				return p.doCreate(c, r)
+			}
+		},
+		fails: []string{"S02/expired-id-is-refused-or-free"},
 	},
 }
 

@@ -45,8 +45,9 @@
 //
 // # The rules
 //
-// In brackets is what a rule needs of the Subject beside New. The rules of an
-// optional interface need a store that implements it.
+// In brackets is what a rule needs of the Subject beside New; back is an
+// Advance that can move the time back. The rules of an optional interface need
+// a store that implements it.
 //
 //	S01      created-record-is-visible
 //	         updated-record-is-visible
@@ -55,10 +56,12 @@
 //	         durations-are-kept
 //	         poll-interval-of-zero-is-kept
 //	         times-of-every-year-are-kept
+//	         order-and-repetition-of-keys-are-kept
 //	         json-is-kept-to-the-byte
 //	         one-mebibyte-is-kept
 //	         commits-are-visible-to-other-instances [Share]
 //	S02      taken-id-is-refused
+//	         same-record-is-refused
 //	         expired-id-is-refused-or-free [Advance]
 //	         one-of-many-creators-wins
 //	         one-of-many-instances-creates [Share]
@@ -88,8 +91,10 @@
 //	         record-returned-by-update
 //	S08      update-replaces-the-whole-record
 //	         keys-left-out-disappear
+//	         empty-containers-replace-full-ones
 //	         readers-see-whole-updates
 //	S09      expiry-includes-its-moment [Advance]
+//	         expiry-is-exact-to-the-millisecond [Advance]
 //	         ttl-counts-from-created-at [Advance]
 //	         updates-do-not-postpone-expiry [Advance]
 //	         ttl-made-longer [Advance]
@@ -106,11 +111,17 @@
 //	         expired-are-counted-and-removed
 //	         expired-by-the-clock-are-counted [Advance]
 //	         time-given-decides
+//	         any-time-is-a-moment
+//	         earlier-time-leaves-what-expired-since
 //	         changed-ttl-counts
 //	         swept-ids-are-free
 //	         no-limit-is-never-swept
 //	         many-are-swept-at-once
 //	         concurrent-sweeps-count-once
+//	         update-and-sweep-agree
+//	         reopen-removes-nothing [Reopen]
+//	         clock-that-went-back-finds-all [Advance, back]
+//	         clock-that-went-back-finds-all-after-a-reopen [Reopen, Advance, back]
 //	         sweeps-of-instances-count-once [Share]
 //	S11      created-records-survive [Reopen]
 //	         updated-records-survive [Reopen]
@@ -134,6 +145,7 @@
 //	         done-context-stops-sweep
 //	         cancelled-after-return-undoes-nothing
 //	         cancelled-meanwhile-is-all-or-nothing
+//	         cancelled-sweep-is-all-or-nothing
 //	S14      tasks-do-not-mix
 //	         every-method-at-once
 //	S15      ids-are-arbitrary-strings

@@ -10,6 +10,7 @@ import (
 
 var expiryChecks = []check{
 	{"S09", "expiry-includes-its-moment", needsAdvance, expiryIncludesMoment},
+	{"S09", "expiry-is-exact-to-the-millisecond", needsAdvance, expiryIsExact},
 	{"S09", "ttl-counts-from-created-at", needsAdvance, ttlCountsFromCreatedAt},
 	{"S09", "updates-do-not-postpone-expiry", needsAdvance, updatesDoNotPostpone},
 	{"S09", "ttl-made-longer", needsAdvance, ttlMadeLonger},
@@ -53,6 +54,22 @@ func expiryIncludesMoment(t *trial) {
 	t.expired("task", "with a TTL of 1s after exactly 1s")
 	t.advance(time.Hour)
 	t.expired("task", "with a TTL of 1s after an hour")
+}
+
+// expiryIsExact has times that are no whole seconds.
+func expiryIsExact(t *trial) {
+	defer func() { // the next check finds a whole second again
+		now := t.subject.Now()
+		t.subject.Advance(now.Truncate(time.Second).Add(time.Second).Sub(now))
+	}()
+	t.advance(137 * time.Millisecond)
+	r := t.expiring("task", 1789*time.Millisecond)
+	r.CreatedAt = t.now()
+	t.create(r)
+	t.advance(1788 * time.Millisecond)
+	t.fresh("task", "with a TTL of 1.789s after 1.788s, at no whole second")
+	t.advance(time.Millisecond)
+	t.expired("task", "with a TTL of 1.789s after exactly 1.789s, at no whole second")
 }
 
 // ttlCountsFromCreatedAt creates a record that was made a while ago.

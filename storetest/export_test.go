@@ -99,7 +99,7 @@ func Table() []string {
 		for _, s := range []struct {
 			seam seam
 			name string
-		}{{needsReopen, "Reopen"}, {needsShare, "Share"}, {needsAdvance, "Advance"}} {
+		}{{needsReopen, "Reopen"}, {needsShare, "Share"}, {needsAdvance, "Advance"}, {needsRewind, "back"}} {
 			if c.needs&s.seam != 0 {
 				needs = append(needs, s.name)
 			}

@@ -93,9 +93,13 @@ func scanShowsEveryID(t *trial) {
 	t.shows("of arbitrary ids", want...)
 }
 
-// crowd creates up to n unfinished tasks, which it returns, and some that are
-// finished among them. Of a store that takes its time it wants only some.
-func (t *trial) crowd(n int) []durabletasks.Record {
+// unfinished returns a plain record of a crowd.
+func (t *trial) unfinished(i int) durabletasks.Record { return t.record(fmt.Sprint("task ", i)) }
+
+// crowd creates up to n tasks, which it returns, and some that are finished
+// and never expire among them. Of a store that takes its time it wants only
+// some hundred.
+func (t *trial) crowd(n int, record func(i int) durabletasks.Record) []durabletasks.Record {
 	const creators, least, patience = 4, 300, time.Second
 	var mu sync.Mutex
 	var crowd []durabletasks.Record
@@ -107,13 +111,14 @@ func (t *trial) crowd(n int) []durabletasks.Record {
 			if i > n || i > least && time.Since(began) > patience {
 				return
 			}
-			r := t.record(fmt.Sprint("task ", i))
+			r := record(i)
 			t.create(r)
 			mu.Lock()
 			crowd = append(crowd, r)
 			mu.Unlock()
 			if i%10 == 0 {
-				r.ID, r.Status = fmt.Sprint("task ", i, " finished"), durabletasks.StatusCompleted
+				r := t.record(fmt.Sprint("finished ", i))
+				r.Status = durabletasks.StatusCompleted
 				t.create(r)
 			}
 		}
@@ -123,13 +128,13 @@ func (t *trial) crowd(n int) []durabletasks.Record {
 
 // scanShowsMany has more tasks than a store reads, or shows, at a time.
 func scanShowsMany(t *trial) {
-	t.shows("of many tasks", t.crowd(1100)...)
+	t.shows("of many tasks", t.crowd(1100, t.unfinished)...)
 }
 
 // scanShowsUpdated is for stores that read page by page, in an order that an
 // update changes.
 func scanShowsUpdated(t *trial) {
-	crowd := t.crowd(300)
+	crowd := t.crowd(300, t.unfinished)
 	var want []durabletasks.Record
 	shown := make(map[string]bool)
 	err := t.store.Scan(context.Background(), func(r durabletasks.Record) bool {

@@ -31,7 +31,9 @@ type Subject struct {
 	Now func() time.Time
 
 	// Advance moves the time that Now returns, which otherwise stands still;
-	// a [Clock] does both. Nil means that the time cannot be moved.
+	// a [Clock] does both. Nil means that the time cannot be moved. Checks of
+	// a clock that goes back call it with a negative d; they are skipped if it
+	// ignores that, as [time.Sleep] does.
 	Advance func(d time.Duration)
 
 	// Timeout is how long one check may take; zero means a minute. A check
@@ -91,6 +93,7 @@ const (
 	needsReopen seam = 1 << iota
 	needsShare
 	needsAdvance
+	needsRewind
 	needsScanner
 	needsWatcher
 )

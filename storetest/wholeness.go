@@ -13,6 +13,7 @@ import (
 var wholenessChecks = []check{
 	{"S08", "update-replaces-the-whole-record", 0, updateReplacesWhole},
 	{"S08", "keys-left-out-disappear", 0, keysLeftOutDisappear},
+	{"S08", "empty-containers-replace-full-ones", 0, emptyReplaces},
 	{"S08", "readers-see-whole-updates", 0, readersSeeWhole},
 }
 
@@ -39,6 +40,18 @@ func keysLeftOutDisappear(t *trial) {
 	next.Version = 1
 	t.same(got, next, "as Update returned it")
 	t.stored(next, "after an Update with other keys")
+}
+
+// emptyReplaces is for stores that tell an empty container from an absent one.
+func emptyReplaces(t *trial) {
+	t.create(t.full("task", 1))
+	next := t.record("task")
+	next.InputRequests, next.InputResponses = map[string]wire.JSON{}, map[string]wire.JSON{}
+	next.UsedInputKeys = []string{}
+	got := t.update(next, 0)
+	next.Version = 1
+	t.same(got, next, "as Update returned it")
+	t.stored(next, "after an Update with containers that are empty, not nil")
 }
 
 // stamped returns the record that a task has at version n, each part of it

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
@@ -54,23 +55,31 @@ func emptyReplaces(t *trial) {
 	t.stored(next, "after an Update with containers that are empty, not nil")
 }
 
-// stamped returns the record that a task has at version n, each part of it
-// saying n, and parts that come and go.
+// stamped returns the record that a task has at version n, each field of it
+// saying n, and some that come and go. It lives for days.
 func (t *trial) stamped(id string, n int64) durabletasks.Record {
 	r := t.record(id)
 	r.Version = n
-	r.StatusMessage = fmt.Sprint(n)
-	r.UsedInputKeys = []string{fmt.Sprint(n)}
+	stamp, step := fmt.Sprint(n), time.Duration(n)*time.Millisecond
+	r.StatusMessage, r.Owner = stamp, "owner "+stamp
+	r.LastUpdatedAt = r.CreatedAt.Add(step)
+	r.TTL = 100*time.Hour + step
+	r.PollInterval = time.Second + step
+	r.UsedInputKeys = []string{stamp}
+	r.CancelRequested = n%2 == 1
+	r.Undeclared = wire.InputKinds(n)
+	r.Error = text("error " + stamp)
+	r.Payload = text("payload " + stamp)
 	r.Checkpoint = bulk()[n%3]
 	switch n % 3 {
 	case 0:
-		r.InputResponses = map[string]wire.JSON{"last": text(fmt.Sprint(n))}
+		r.InputResponses = map[string]wire.JSON{"last": text(stamp)}
 	case 1:
 		r.Status = durabletasks.StatusInputRequired
-		r.InputRequests = map[string]wire.JSON{"next": text(fmt.Sprint(n))}
+		r.InputRequests = map[string]wire.JSON{"next": text(stamp)}
 	case 2:
 		r.Status = durabletasks.StatusCompleted
-		r.Result = text(fmt.Sprint(n))
+		r.Result = text(stamp)
 	}
 	return r
 }

@@ -38,7 +38,7 @@ var wholenessDefects = []defect{
 			}
 		},
 		fails: []string{"S08/update-replaces-the-whole-record"},
-		also:  []string{"S11/*", "S08/empty-containers-replace-full-ones"},
+		also:  []string{"S11/*", "S08/empty-containers-replace-full-ones", "S08/readers-see-whole-updates", "S14/every-method-at-once", "S14/tasks-do-not-mix", "Scanner/sees-whole-updates"},
 	},
 	{
 		name: "keys are merged",

@@ -125,12 +125,15 @@ func (r *Record) Expired(now time.Time) bool {
 //     idempotent and reports nil then.
 //   - S13: a context that is done stops a call before it commits, with the
 //     context's error, and leaves nothing half done. A call that has
-//     committed reports success.
+//     committed reports success. Where another error applies, too, either may
+//     be reported.
 //   - S14: every method is safe for concurrent use.
 //   - S15: ids, keys and texts are arbitrary strings: empty, with NUL, not
 //     ASCII, long, or named like something special. A store takes ids of
 //     10 KiB, keys and texts of 65 KiB, JSON values of 1 MiB and 1000 keys in
 //     each container, in a record of up to 4 MiB.
+//   - S16: no error holds an id, a key, a text or a payload, and a call that
+//     reports one returns a zero Record.
 type TaskStore interface {
 	// Create stores a new record with version 0.
 	// Errors: [ErrExists], [ErrClosed], ctx's, or one of the store's own.

@@ -171,5 +171,5 @@ var (
 
 var defects = slices.Concat(
 	createDefects, getDefects, updateDefects, aliasDefects, wholenessDefects, expiryDefects, sweepDefects,
-	reopenDefects, closeDefects, contextDefects, concurrencyDefects, stringDefects, shareDefects, scanDefects, watchDefects,
+	reopenDefects, closeDefects, contextDefects, concurrencyDefects, stringDefects, errorDefects, shareDefects, scanDefects, watchDefects,
 )

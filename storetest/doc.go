@@ -69,6 +69,7 @@
 //	         update-never-creates
 //	         expired-is-not-found [Advance]
 //	         swept-is-not-found
+//	         unknown-and-expired-are-told-alike
 //	S04      reads-change-nothing
 //	         reads-of-expired-remove-nothing [Advance]
 //	         scans-of-expired-remove-nothing
@@ -154,6 +155,8 @@
 //	         invalid-utf-8-is-kept
 //	         long-strings-are-kept
 //	         many-keys-are-kept
+//	S16      errors-hold-nothing-of-records
+//	         records-beside-errors-are-zero
 //	Scanner  shows-the-unfinished
 //	         shows-every-id
 //	         shows-each-of-many

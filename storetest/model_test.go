@@ -47,6 +47,8 @@ var beyondModel = map[string]bool{
 	"a sweep takes its time for one in UTC":                     true,
 	"a sweep that is stopped counts what it would have removed": true,
 	"a sweep without a time is one by the clock":                true,
+	"a taken id is told with its owner":                         true,
+	"an error names the task":                                   true,
 	"an update brings back what a sweep removed meanwhile":      true,
 	"an update is lost to an update of another task":            true,
 	"an update looks first and writes later":                    true,
@@ -74,6 +76,7 @@ var beyondModel = map[string]bool{
 	"update reports a context that ended after the commit":      true,
 	"updates of one version merge":                              true,
 	"versions are bytes":                                        true,
+	"what has expired is told from what is unknown":             true,
 }
 
 func TestModelFindsDefects(t *testing.T) {

@@ -81,6 +81,7 @@ var checks = slices.SortedStableFunc(slices.Values(slices.Concat(
 	contextChecks,
 	concurrencyChecks,
 	stringChecks,
+	errorChecks,
 	shareChecks,
 	scanChecks,
 	watchChecks,

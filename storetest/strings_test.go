@@ -177,17 +177,19 @@ func underID(p *planted, f func(string) string) {
 		r.ID = f(r.ID)
 		return r
 	}
-	named := func(r record, id string) record {
-		r.ID = id
-		return r
+	named := func(r record, id string, err error) (record, error) {
+		if err == nil {
+			r.ID = id
+		}
+		return r, err
 	}
 	p.create = func(c ctx, r record) error { return p.doCreate(c, stored(r)) }
 	p.get = func(c ctx, id string) (record, error) {
 		r, err := p.doGet(c, f(id))
-		return named(r, id), err
+		return named(r, id, err)
 	}
 	p.update = func(c ctx, next record, expected int64) (record, error) {
 		r, err := p.doUpdate(c, stored(next), expected)
-		return named(r, next.ID), err
+		return named(r, next.ID, err)
 	}
 }

@@ -135,7 +135,7 @@ func (r *Record) Expired(now time.Time) bool {
 //   - S16: no error holds an id, a key, a text or a payload, and a call that
 //     reports one returns a zero Record.
 type TaskStore interface {
-	// Create stores a new record with version 0.
+	// Create stores a new record with version 0, also one that has expired.
 	// Errors: [ErrExists], [ErrClosed], ctx's, or one of the store's own.
 	Create(ctx context.Context, r Record) error
 

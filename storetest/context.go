@@ -63,6 +63,10 @@ func doneStopsUpdate(t *trial) {
 }
 
 func doneStopsSweep(t *trial) {
+	t.done(func(ctx context.Context, want error, kind string) {
+		_, err := t.store.Sweep(ctx, t.began)
+		t.wants(err, want, "Sweep of an empty store with %s", kind)
+	})
 	r := t.expiring("task", time.Hour)
 	t.create(r)
 	at := r.CreatedAt.Add(time.Hour)

@@ -141,4 +141,19 @@ var contextDefects = []defect{
 		fails: []string{"S13/done-context-stops-sweep"},
 		also:  []string{"S13/cancelled-sweep-is-all-or-nothing"},
 	},
+	{
+		name: "a sweep of nothing does not look at its context",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				nothing := len(p.records) == 0 && !p.closed
+				p.mu.Unlock()
+				if nothing {
+					return 0, nil
+				}
+				return p.doSweep(c, now)
+			}
+		},
+		fails: []string{"S13/done-context-stops-sweep"},
+	},
 }

@@ -67,6 +67,7 @@ var beyondModel = map[string]bool{
 	"payloads have 64 KiB":                                      true,
 	"reads of two tasks meet":                                   true,
 	"records are handed out by a buffer that all share":         true,
+	"records have 3 MiB":                                        true,
 	"scan does not look at its context":                         true,
 	"the context's cause is reported":                           true,
 	"the status is written before the rest":                     true,

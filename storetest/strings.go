@@ -15,6 +15,7 @@ var stringChecks = []check{
 	{"S15", "invalid-utf-8-is-kept", 0, invalidUTF8IsKept},
 	{"S15", "long-strings-are-kept", 0, longIsKept},
 	{"S15", "many-keys-are-kept", 0, manyKeysAreKept},
+	{"S15", "large-records-are-kept", 0, largeIsKept},
 }
 
 // hostile are strings that something between a caller and a disk is known to
@@ -174,4 +175,19 @@ func manyKeysAreKept(t *trial) {
 	r.Version = 1
 	t.same(got, r, "as Update returned it")
 	t.stored(r, "after Update with many keys")
+}
+
+// largeIsKept has much in every field, almost 4 MiB together.
+func largeIsKept(t *trial) {
+	r := t.many("large")
+	r.StatusMessage, r.Owner = t.long("a").StatusMessage, t.long("b").Owner
+	r.Payload, r.Checkpoint, r.Result = mebibytes()[0], mebibytes()[1], mebibytes()[2]
+	r.InputResponses["large"] = text(strings.Repeat("r", 512<<10))
+	t.create(r)
+	t.stored(r, "after Create, with almost 4 MiB")
+	r.Payload, r.Checkpoint = r.Checkpoint, r.Payload
+	got := t.update(r, 0)
+	r.Version = 1
+	t.same(got, r, "as Update returned it")
+	t.stored(r, "after Update, with almost 4 MiB")
 }

@@ -96,7 +96,7 @@ var stringDefects = []defect{
 			}
 		},
 		fails: []string{"S15/texts-are-arbitrary-strings"},
-		also:  []string{"S11/hostile-strings-and-json-survive", "S11/long-strings-and-many-keys-survive", "S15/long-strings-are-kept"},
+		also:  []string{"S11/hostile-strings-and-json-survive", "S11/long-strings-and-many-keys-survive", "S15/long-strings-are-kept", "S15/large-records-are-kept"},
 	},
 	{
 		name: "strings are made valid UTF-8",
@@ -124,7 +124,7 @@ var stringDefects = []defect{
 			}
 		},
 		fails: []string{"S15/long-strings-are-kept"},
-		also:  []string{"S11/long-strings-and-many-keys-survive"},
+		also:  []string{"S11/long-strings-and-many-keys-survive", "S15/large-records-are-kept"},
 	},
 	{
 		name: "keys have 64 KiB less one",
@@ -150,7 +150,24 @@ var stringDefects = []defect{
 			}
 		},
 		fails: []string{"S15/many-keys-are-kept"},
-		also:  []string{"S11/long-strings-and-many-keys-survive"},
+		also:  []string{"S11/long-strings-and-many-keys-survive", "S15/large-records-are-kept"},
+	},
+	{
+		name: "records have 3 MiB",
+		plant: func(p *planted) {
+			p.admit = func(r record) error {
+				size := 0
+				eachJSON(r, func(j wire.JSON) wire.JSON {
+					size += j.Len()
+					return j
+				})
+				if size > 3<<20 {
+					return errors.New("too large")
+				}
+				return p.doAdmit(r)
+			}
+		},
+		fails: []string{"S15/large-records-are-kept"},
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 // fails is made as short as can be, printed, and kept in testdata/rapid to be
 // tried first the next time. The flags of package rapid say how many histories
 // there are and how long they get, such as -rapid.checks; with -short there
-// are fewer. The subject's Timeout is for one history.
+// are fewer. Making a history short takes up to half a minute, or what
+// -rapid.shrinktime says. The subject's Timeout is for one history.
 //
 // The stores of all histories are cleaned up when t ends.
 func Model(t *testing.T, s Subject) {
@@ -32,6 +34,14 @@ func Model(t *testing.T, s Subject) {
 // model runs the histories and reports to the trial's test.
 func (t *trial) model() {
 	t.await(func() {
+		explained := make(chan struct{})
+		go func() { // which may end early
+			defer close(explained)
+			t.explain(0)
+		}()
+		if <-explained; t.failed.String() != "" {
+			return
+		}
 		rapid.Check(t.tb, func(rt *rapid.T) {
 			t.timeout.Reset(t.subject.Timeout)
 			newHistory(rt, t).run()
@@ -50,17 +60,27 @@ type history struct {
 	ids     []string                       // few, so that they meet
 	records map[string]durabletasks.Record // with those that have expired
 	back    bool                           // the clock can go back
+	calls   []string                       // in words
 }
 
 func newHistory(rt *rapid.T, all *trial) *history {
 	t := newTrial(all.tb, all.subject, all.short)
 	t.calls = all.calls
-	t.stop = func() { rt.Fatalf("\n%s", t.failed) }
-	return &history{
+	h := &history{
 		t:       t,
 		rt:      rt,
 		records: make(map[string]durabletasks.Record),
 	}
+	t.stop = func() {
+		rt.Logf("the calls:\n\t%s", strings.Join(h.calls, "\n\t"))
+		rt.Fatalf("\n%s", t.failed)
+	}
+	return h
+}
+
+// note adds a call, in words, to those that are printed if the history fails.
+func (h *history) note(format string, args ...any) {
+	h.calls = append(h.calls, fmt.Sprintf(format, args...))
 }
 
 func (h *history) run() {
@@ -168,6 +188,7 @@ func (h *history) create(rt *rapid.T) {
 	want.Version = 0
 	_, live := h.live(id)
 	_, known := h.records[id]
+	h.note("Create of task %s, %s, with CreatedAt %v and TTL %v", clip(id), r.Status, r.CreatedAt, r.TTL)
 	err := h.t.store.Create(context.Background(), r)
 	scribble(r)
 	switch {
@@ -183,6 +204,7 @@ func (h *history) create(rt *rapid.T) {
 
 func (h *history) get(rt *rapid.T) {
 	id := h.id(rt)
+	h.note("Get of task %s", clip(id))
 	r, err := h.t.store.Get(context.Background(), id)
 	if want, ok := h.live(id); !ok {
 		h.t.wants(err, durabletasks.ErrNotFound, "Get of a task that is not there")
@@ -208,6 +230,7 @@ func (h *history) update(rt *rapid.T) {
 	expected := old.Version + drawn(rt, "version off by", int64(0), 0, 0, -1, 1)
 	want := next.Clone()
 	want.Version = expected + 1
+	h.note("Update of task %s from version %d: %s, with CreatedAt %v and TTL %v", clip(id), expected, next.Status, next.CreatedAt, next.TTL)
 	r, err := h.t.store.Update(context.Background(), next, expected)
 	switch {
 	case !live:
@@ -240,6 +263,7 @@ func (h *history) zeroBeside(err error, r durabletasks.Record) {
 
 func (h *history) sweep(rt *rapid.T) {
 	at := h.t.now().Add(drawn(rt, "time off by", 0, time.Millisecond, time.Second, 2*time.Hour, -time.Second, -time.Hour))
+	h.note("Sweep at %v", at)
 	n, err := h.t.store.Sweep(context.Background(), at)
 	if err != nil {
 		h.t.fatalf("Sweep: %v", err)
@@ -265,6 +289,7 @@ func (h *history) done(rt *rapid.T) {
 	r := h.record(rt, id)
 	var err error
 	call := drawn(rt, "call", "Create", "Get", "Update", "Sweep")
+	h.note("%s of task %s with a cancelled context", call, clip(id))
 	switch call {
 	case "Create":
 		err = h.t.store.Create(ctx, r)
@@ -290,14 +315,20 @@ func (h *history) advance(rt *rapid.T) {
 	if h.back {
 		steps = append(steps, -time.Millisecond, -time.Second, -time.Hour)
 	}
-	h.t.advance(drawn(rt, "step", steps...))
+	step := drawn(rt, "step", steps...)
+	h.note("the clock moves by %v", step)
+	h.t.advance(step)
 }
 
-func (h *history) reopen(*rapid.T) { h.t.reopen() }
+func (h *history) reopen(*rapid.T) {
+	h.note("Close and reopen")
+	h.t.reopen()
+}
 
 func (h *history) scan(*rapid.T) {
 	shown := make(map[string]durabletasks.Record)
 	visits := 0
+	h.note("Scan")
 	err := h.t.store.Scan(context.Background(), func(r durabletasks.Record) bool {
 		shown[r.ID] = r
 		visits++

@@ -35,9 +35,7 @@ func RunInBubble(t *testing.T, s Subject) {
 // trial's test.
 func (c check) runInBubble(bubble *testing.T, t *trial) {
 	t.tb.Helper()
-	if t.subject.Advance != nil {
-		t.elsewhere = t.subject.Now
-	} else {
+	if t.elsewhere = t.given; t.elsewhere == nil {
 		t.elsewhere = new(Clock).Now
 	}
 	t.subject.Now, t.subject.Advance = time.Now, time.Sleep

@@ -29,6 +29,7 @@ type trial struct {
 	timeout *time.Timer
 	skip    string
 
+	given     func() time.Time // the subject's own Now
 	elsewhere func() time.Time // the time that a store goes by which goes by the wrong one
 	hurried   bool             // go test's -timeout leaves less than the subject's Timeout
 	hung      bool             // it did not end
@@ -70,7 +71,7 @@ func (f *failures) String() string {
 // newTrial returns a trial of the subject for the test tb; short as rounds has
 // it.
 func newTrial(tb testing.TB, s Subject, short bool) *trial {
-	elsewhere := time.Now
+	given, elsewhere := s.Now, time.Now
 	if s.Now == nil {
 		s.Now = time.Now
 		elsewhere = new(Clock).Now
@@ -78,7 +79,8 @@ func newTrial(tb testing.TB, s Subject, short bool) *trial {
 	if s.Timeout == 0 {
 		s.Timeout = time.Minute
 	}
-	t := &trial{tb: tb, subject: s, short: short, calls: new(calls), failed: new(failures), stop: runtime.Goexit, elsewhere: elsewhere}
+	t := &trial{tb: tb, subject: s, short: short, calls: new(calls), failed: new(failures), stop: runtime.Goexit}
+	t.given, t.elsewhere = given, elsewhere
 	// What fails after go test has ended the process by its own -timeout is
 	// never printed.
 	if tb, ok := tb.(interface{ Deadline() (time.Time, bool) }); ok {

@@ -145,7 +145,7 @@ func cancelledMeanwhile(t *trial) {
 // cancelledSweep cancels the context of a Sweep at various moments: it has
 // removed all and counts them, or it reports the context and has removed none.
 func cancelledSweep(t *trial) {
-	const tasks = 20
+	const tasks = 10
 	at := t.began.Add(time.Hour)
 	var ids []string // of those that are there
 	for round := range t.rounds(60) {
@@ -177,11 +177,35 @@ func cancelledSweep(t *trial) {
 	}
 }
 
+// countedContext is cancelled when its error has been asked for some times.
+type countedContext struct {
+	context.Context
+	cancel context.CancelFunc
+	looks  atomic.Int64 // that are left
+}
+
+func (c *countedContext) Err() error {
+	if c.looks.Add(-1) < 0 {
+		c.cancel()
+	}
+	return c.Context.Err()
+}
+
 // cancelling makes a call whose context is cancelled while it runs; later in
-// later rounds. It reports whether the call succeeded.
+// later rounds: in every other round, when the store has looked at the context
+// often enough. It reports whether the call succeeded.
 func (t *trial) cancelling(round int, call func(ctx context.Context) error) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	if round%2 == 1 {
+		counted := &countedContext{Context: ctx, cancel: cancel}
+		counted.looks.Store(int64(round / 2))
+		err := call(counted)
+		if err != nil {
+			t.wants(err, context.Canceled, "a call whose context is cancelled meanwhile")
+		}
+		return err == nil
+	}
 	var returned atomic.Bool
 	cancelled := make(chan struct{})
 	go func() {

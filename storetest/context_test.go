@@ -156,4 +156,17 @@ var contextDefects = []defect{
 		},
 		fails: []string{"S13/done-context-stops-sweep"},
 	},
+	{
+		name: "a sweep reports a context that ended after the commit",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				n, err := p.doSweep(c, now)
+				if err == nil && c.Err() != nil {
+					return 0, c.Err()
+				}
+				return n, err
+			}
+		},
+		fails: []string{"S13/cancelled-sweep-is-all-or-nothing"},
+	},
 }

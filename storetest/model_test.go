@@ -43,6 +43,7 @@ var beyondModel = map[string]bool{
 	"a sweep looks at its context between removals":             true,
 	"a sweep looks first and removes later":                     true,
 	"a sweep removes twenty":                                    true,
+	"a sweep reports a context that ended after the commit":     true,
 	"a sweep rounds its time":                                   true,
 	"a sweep takes its time for one in UTC":                     true,
 	"a sweep that is stopped counts what it would have removed": true,

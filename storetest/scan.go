@@ -387,6 +387,9 @@ func scanReportsCloseMeanwhile(t *trial) {
 		}
 		return true
 	})
+	if visits == 0 {
+		t.fatalf("Scan of %d unfinished tasks did not call visit: %s", tasks, quoteError(err))
+	}
 	if err := <-closed; err != nil {
 		t.fatalf("Close beside a Scan: %v", err)
 	}

@@ -365,4 +365,14 @@ var scanDefects = []defect{
 		},
 		fails: []string{"Scanner/reports-a-close-meanwhile"},
 	},
+	{
+		name: "a scan shows only what has a payload",
+		plant: func(p *planted) {
+			p.scan = func(c ctx, visit func(record) bool) error {
+				return p.doScan(c, func(r record) bool { return r.Payload.IsZero() || visit(r) })
+			}
+		},
+		fails: []string{"Scanner/shows-current-records", "Scanner/reports-a-close-meanwhile"},
+		also:  []string{"Scanner/*"},
+	},
 }

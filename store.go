@@ -32,14 +32,18 @@ const NoLimit = wire.NoLimit
 // owners completely. A store keeps every field as it is and owns Version; it
 // never reads meaning into any other field but ID, CreatedAt, TTL and, for
 // [Scanner], Status.
+//
+// Times are in UTC and of the years 1 to 9999, the zero time included. Times
+// and durations are whole milliseconds. A duration may be zero, which is not
+// [NoLimit], and is negative only as NoLimit.
 type Record struct {
 	ID            string        // unguessable; a bearer token, never to be logged or listed
 	Status        Status        // one of the five
 	StatusMessage string        // optional text for people
-	CreatedAt     time.Time     // UTC, whole milliseconds; never changes
-	LastUpdatedAt time.Time     // UTC, whole milliseconds; never decreases
-	TTL           time.Duration // counted from CreatedAt, whole milliseconds; NoLimit: never expires
-	PollInterval  time.Duration // whole milliseconds; NoLimit: no hint
+	CreatedAt     time.Time     // never changes
+	LastUpdatedAt time.Time     // never decreases
+	TTL           time.Duration // counted from CreatedAt; zero: expired from the start; NoLimit: never expires
+	PollInterval  time.Duration // zero: at any time; NoLimit: no hint
 
 	InputRequests  map[string]wire.JSON // the current round, answered requests included; only when input_required
 	InputResponses map[string]wire.JSON // answers, of this round and earlier ones, that the worker's checkpoint does not stand for yet
@@ -121,12 +125,17 @@ func (r *Record) Expired(now time.Time) bool {
 //     idempotent and reports nil then.
 //   - S13: a context that is done stops a call before it commits, with the
 //     context's error, and leaves nothing half done. A call that has
-//     committed reports success.
+//     committed reports success. Where another error applies, too, either may
+//     be reported.
 //   - S14: every method is safe for concurrent use.
 //   - S15: ids, keys and texts are arbitrary strings: empty, with NUL, not
-//     ASCII, long, or named like something special.
+//     ASCII, long, or named like something special. A store takes ids of
+//     10 KiB, keys and texts of 65 KiB, JSON values of 1 MiB and 1000 keys in
+//     each container, in a record of up to 4 MiB.
+//   - S16: no error holds an id, a key, a text or a payload, and a call that
+//     reports one returns a zero Record.
 type TaskStore interface {
-	// Create stores a new record with version 0.
+	// Create stores a new record with version 0, also one that has expired.
 	// Errors: [ErrExists], [ErrClosed], ctx's, or one of the store's own.
 	Create(ctx context.Context, r Record) error
 
@@ -142,7 +151,8 @@ type TaskStore interface {
 	Update(ctx context.Context, next Record, expected int64) (Record, error)
 
 	// Sweep removes the records that are expired at now and returns their
-	// number, never what they were.
+	// number, never what they were. When ctx ends meanwhile, it removes and
+	// counts all of them or none.
 	// Errors: [ErrClosed], ctx's, or one of the store's own.
 	Sweep(ctx context.Context, now time.Time) (int, error)
 
@@ -157,13 +167,20 @@ type TaskStore interface {
 // client that did not present the task's id.
 type Scanner interface {
 	// Scan calls visit once for each record whose status is not terminal
-	// and which is not expired, in no particular order, until visit returns
-	// false. It holds no lock while it calls visit, which may call the store;
-	// a record that changes meanwhile is shown before or after the change.
+	// and which is not expired, in no particular order and one call after the
+	// other, until visit returns false. It holds no lock while it calls visit,
+	// which may call the store; a record that changes meanwhile is shown
+	// before or after the change. One that ends or is removed meanwhile is
+	// shown as it was before or not at all, and keeps no other from being
+	// shown.
 	//
 	// A store that several processes share shows a record to one of them
 	// only, and never one whose process is alive elsewhere: what it shows is
 	// run again.
+	//
+	// Errors: [ErrClosed], ctx's, or one of the store's own, also midway: nil
+	// means that every record was shown or that visit returned false. When ctx
+	// is done, visit is not called again.
 	Scan(ctx context.Context, visit func(Record) bool) error
 }
 

@@ -74,7 +74,7 @@ func aliasOfResult(t *trial) {
 	want.Version = 1
 	t.stored(want, "after somebody wrote into the record that Update returned")
 
-	// A conflict may carry the stored record on its way out.
+	// A conflict may carry the stored record on its way out, against S16.
 	next := t.full("task", 4)
 	conflicting, err := t.store.Update(context.Background(), next, 0)
 	t.conflicts(err, "Update from version 0 of a task at version 1")

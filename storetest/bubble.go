@@ -14,24 +14,31 @@ import (
 // that outlive Close, and calls that wait for each other, which it reports at
 // once.
 //
-// The Now and Advance of the subject are not used. What New and Reopen make
+// The Now and Advance of the subject are not used; a bubble's time cannot go
+// back. What New and Reopen make
 // must not wait for anything outside the bubble, such as a network.
 func RunInBubble(t *testing.T, s Subject) {
 	t.Helper()
 	if s.New == nil {
 		t.Fatal("storetest: Subject.New is nil")
 	}
+	var sum summary
 	for _, c := range checks {
-		t.Run(c.name(), func(t *testing.T) { c.runInBubble(t, t, s, testing.Short()) })
+		t.Run(c.name(), func(t *testing.T) {
+			sum.run(newTrial(t, s, testing.Short()), func(trial *trial) { c.runInBubble(t, trial) })
+		})
 	}
+	sum.log(t)
 }
 
 // runInBubble runs the check in a bubble of the test bubble and reports to the
-// test tb.
-func (c check) runInBubble(bubble *testing.T, tb testing.TB, s Subject, short bool) {
-	tb.Helper()
-	s.Now, s.Advance = time.Now, time.Sleep
-	t := newTrial(tb, s, short)
+// trial's test.
+func (c check) runInBubble(bubble *testing.T, t *trial) {
+	t.tb.Helper()
+	if t.elsewhere = t.given; t.elsewhere == nil {
+		t.elsewhere = new(Clock).Now
+	}
+	t.subject.Now, t.subject.Advance = time.Now, time.Sleep
 	t.attempt(c, func() {
 		var number string
 		performed := false

@@ -71,6 +71,16 @@ func TestBubble(t *testing.T) {
 	}
 }
 
+// TestBubbleHint has a store that goes by a clock of its own.
+func TestBubbleHint(t *testing.T) {
+	const check = "S09/expiry-includes-its-moment"
+	s := subject(func(*planted) {})
+	got := storetest.OutcomesInBubble(t, s, func(name string) bool { return name == check })[check].Failure
+	if want := "Hint: the store does not go by the time of the Subject, 2000-01-01 "; !strings.Contains(got, want) {
+		t.Errorf("failure without %q:\n%s", want, got)
+	}
+}
+
 func sweepEvery(p *planted, stop <-chan struct{}) {
 	for tick := time.Tick(time.Minute); ; {
 		select {

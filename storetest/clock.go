@@ -20,7 +20,7 @@ func (c *Clock) Now() time.Time {
 	return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(c.since)
 }
 
-// Advance moves the clock by d.
+// Advance moves the clock by d; back, if d is negative.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,6 +16,7 @@ var contextChecks = []check{
 	{"S13", "done-context-stops-sweep", 0, doneStopsSweep},
 	{"S13", "cancelled-after-return-undoes-nothing", 0, cancelledAfterReturn},
 	{"S13", "cancelled-meanwhile-is-all-or-nothing", 0, cancelledMeanwhile},
+	{"S13", "cancelled-sweep-is-all-or-nothing", 0, cancelledSweep},
 }
 
 // done calls f with contexts that have ended in each way, and the error that
@@ -62,12 +63,19 @@ func doneStopsUpdate(t *trial) {
 }
 
 func doneStopsSweep(t *trial) {
+	t.done(func(ctx context.Context, want error, kind string) {
+		_, err := t.store.Sweep(ctx, t.began)
+		t.wants(err, want, "Sweep of an empty store with %s", kind)
+	})
 	r := t.expiring("task", time.Hour)
 	t.create(r)
 	at := r.CreatedAt.Add(time.Hour)
 	t.done(func(ctx context.Context, want error, kind string) {
-		_, err := t.store.Sweep(ctx, at)
+		n, err := t.store.Sweep(ctx, at)
 		t.wants(err, want, "Sweep with %s", kind)
+		if n != 0 {
+			t.fatalf("Sweep with %s returned %d beside its error", kind, n)
+		}
 		t.stored(r, "after a Sweep that was stopped")
 	})
 	t.sweep(at, 1)
@@ -134,11 +142,70 @@ func cancelledMeanwhile(t *trial) {
 	}
 }
 
+// cancelledSweep cancels the context of a Sweep at various moments: it has
+// removed all and counts them, or it reports the context and has removed none.
+func cancelledSweep(t *trial) {
+	const tasks = 10
+	at := t.began.Add(time.Hour)
+	var ids []string // of those that are there
+	for round := range t.rounds(60) {
+		for i := 0; len(ids) < tasks; i++ {
+			ids = append(ids, fmt.Sprint("round ", round, " task ", i))
+			t.create(t.expiring(ids[i], time.Hour))
+		}
+		n := 0
+		swept := t.cancelling(round, func(ctx context.Context) (err error) {
+			n, err = t.store.Sweep(ctx, at)
+			return err
+		})
+		if !swept {
+			if n != 0 {
+				t.fatalf("Sweep that reported that its context was done returned %d, too", n)
+			}
+			for _, id := range ids {
+				t.fresh(id, "after a Sweep that reported that its context was done")
+			}
+			continue
+		}
+		if n != tasks {
+			t.fatalf("Sweep of %d records whose context was cancelled meanwhile returned %d and no error", tasks, n)
+		}
+		for _, id := range ids {
+			t.expired(id, "which was swept")
+		}
+		ids = nil
+	}
+}
+
+// countedContext is cancelled when its error has been asked for some times.
+type countedContext struct {
+	context.Context
+	cancel context.CancelFunc
+	looks  atomic.Int64 // that are left
+}
+
+func (c *countedContext) Err() error {
+	if c.looks.Add(-1) < 0 {
+		c.cancel()
+	}
+	return c.Context.Err()
+}
+
 // cancelling makes a call whose context is cancelled while it runs; later in
-// later rounds. It reports whether the call succeeded.
+// later rounds: in every other round, when the store has looked at the context
+// often enough. It reports whether the call succeeded.
 func (t *trial) cancelling(round int, call func(ctx context.Context) error) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	if round%2 == 1 {
+		counted := &countedContext{Context: ctx, cancel: cancel}
+		counted.looks.Store(int64(round / 2))
+		err := call(counted)
+		if err != nil {
+			t.wants(err, context.Canceled, "a call whose context is cancelled meanwhile")
+		}
+		return err == nil
+	}
 	var returned atomic.Bool
 	cancelled := make(chan struct{})
 	go func() {

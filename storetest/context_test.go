@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 )
 
@@ -95,5 +96,77 @@ var contextDefects = []defect{
 		},
 		fails: []string{"S13/cancelled-after-return-undoes-nothing"},
 		also:  []string{"S13/cancelled-meanwhile-is-all-or-nothing"},
+	},
+	{
+		name: "a sweep looks at its context between removals",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				err := p.usable(c)
+				var ids []string
+				for id := range p.records {
+					ids = append(ids, id)
+				}
+				p.mu.Unlock()
+				n := 0
+				for _, id := range ids {
+					if err != nil {
+						return 0, err
+					}
+					p.mu.Lock()
+					if r, ok := p.records[id]; ok && p.expired(r, now) {
+						p.remove(id)
+						n++
+					}
+					p.mu.Unlock()
+					runtime.Gosched()
+					err = c.Err()
+				}
+				return n, err
+			}
+		},
+		fails: []string{"S13/cancelled-sweep-is-all-or-nothing"},
+	},
+	{
+		name: "a sweep that is stopped counts what it would have removed",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				n, err := p.doSweep(c, now)
+				if err != nil && err == c.Err() {
+					n = len(p.records)
+				}
+				return n, err
+			}
+		},
+		fails: []string{"S13/done-context-stops-sweep"},
+		also:  []string{"S13/cancelled-sweep-is-all-or-nothing"},
+	},
+	{
+		name: "a sweep of nothing does not look at its context",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				nothing := len(p.records) == 0 && !p.closed
+				p.mu.Unlock()
+				if nothing {
+					return 0, nil
+				}
+				return p.doSweep(c, now)
+			}
+		},
+		fails: []string{"S13/done-context-stops-sweep"},
+	},
+	{
+		name: "a sweep reports a context that ended after the commit",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				n, err := p.doSweep(c, now)
+				if err == nil && c.Err() != nil {
+					return 0, c.Err()
+				}
+				return n, err
+			}
+		},
+		fails: []string{"S13/cancelled-sweep-is-all-or-nothing"},
 	},
 }

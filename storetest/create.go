@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,10 +19,14 @@ var createChecks = []check{
 	{"S01", "every-field-is-kept", 0, everyFieldIsKept},
 	{"S01", "absent-fields-stay-absent", 0, absentStaysAbsent},
 	{"S01", "durations-are-kept", 0, durationsAreKept},
+	{"S01", "poll-interval-of-zero-is-kept", 0, pollIntervalOfZeroIsKept},
+	{"S01", "times-of-every-year-are-kept", 0, timesAreKept},
+	{"S01", "order-and-repetition-of-keys-are-kept", 0, keysInOrder},
 	{"S01", "json-is-kept-to-the-byte", 0, jsonIsKept},
 	{"S01", "one-mebibyte-is-kept", 0, mebibyteIsKept},
 
 	{"S02", "taken-id-is-refused", 0, takenIsRefused},
+	{"S02", "same-record-is-refused", 0, sameIsRefused},
 	{"S02", "expired-id-is-refused-or-free", needsAdvance, expiredIsRefusedOrFree},
 	{"S02", "one-of-many-creators-wins", 0, oneCreatorWins},
 }
@@ -102,6 +107,61 @@ func durationsAreKept(t *trial) {
 	}
 }
 
+// pollIntervalOfZeroIsKept has the zero that is easily taken for absent.
+func pollIntervalOfZeroIsKept(t *trial) {
+	for i, before := range []time.Duration{0, time.Second, durabletasks.NoLimit} {
+		r := t.record(fmt.Sprint("task ", i))
+		r.PollInterval = before
+		t.create(r)
+		t.stored(r, "after Create")
+		r.PollInterval = 0
+		got := t.update(r, 0)
+		r.Version = 1
+		t.same(got, r, fmt.Sprintf("as Update returned it, with its PollInterval changed from %v to zero", before))
+		t.stored(r, fmt.Sprintf("with its PollInterval changed from %v to zero", before))
+	}
+}
+
+// keysInOrder has keys that a set, or a sorted list, does not keep. No engine
+// asks a key twice; to a store that is all the same.
+func keysInOrder(t *trial) {
+	for i, keys := range [][]string{{"b", "a", "c"}, {"a", "a"}, {"b", "b", "a", "b", "", ""}} {
+		r := t.record(fmt.Sprint("task ", i))
+		r.UsedInputKeys = keys
+		t.create(r)
+		t.stored(r, "after Create")
+		slices.Reverse(r.UsedInputKeys)
+		got := t.update(r, 0)
+		r.Version = 1
+		t.same(got, r, "as Update returned it")
+		t.stored(r, "after Update")
+	}
+}
+
+// timesAreKept has times before 1970 and beyond what 32 bits of seconds, or
+// 64 bits of nanoseconds, reach.
+func timesAreKept(t *trial) {
+	for i, at := range []time.Time{
+		{},
+		time.Date(1600, time.February, 29, 12, 0, 0, 0, time.UTC),
+		time.Date(1969, time.December, 31, 23, 59, 59, 999e6, time.UTC),
+		time.Date(1970, time.January, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(2040, time.January, 1, 0, 0, 0, 1e6, time.UTC),
+		time.Date(2110, time.January, 1, 0, 0, 0, 1e6, time.UTC),
+		time.Date(2300, time.January, 1, 0, 0, 0, 1e6, time.UTC),
+		time.Date(9999, time.December, 31, 23, 59, 59, 999e6, time.UTC),
+	} {
+		r := t.record(fmt.Sprint("time ", i))
+		r.CreatedAt, r.LastUpdatedAt = at, at
+		t.create(r)
+		t.stored(r, "after Create")
+		got := t.update(r, 0)
+		r.Version = 1
+		t.same(got, r, "as Update returned it")
+		t.stored(r, "after Update")
+	}
+}
+
 // texts of JSON that some encoder or decoder on the way is known to change.
 var fragileJSON = []string{
 	`{"id":9007199254740993}`,
@@ -139,12 +199,20 @@ func mebibyteIsKept(t *trial) {
 	r.Payload = mebibytes()[0]
 	t.create(r)
 	t.stored(r, "after Create")
-	r.Status = durabletasks.StatusCompleted
-	r.Result = mebibytes()[1]
-	got := t.update(r, 0)
-	r.Version = 1
-	t.same(got, r, "as Update returned it")
-	t.stored(r, "after Update")
+	for i, set := range []func(j wire.JSON){
+		func(j wire.JSON) { r.InputRequests = map[string]wire.JSON{"key": j} },
+		func(j wire.JSON) { r.InputResponses = map[string]wire.JSON{"key": j} },
+		func(j wire.JSON) { r.Checkpoint = j },
+		func(j wire.JSON) { r.Error = j },
+		func(j wire.JSON) { r.Result = j },
+	} {
+		r = t.record("large")
+		set(mebibytes()[i%3])
+		got := t.update(r, int64(i))
+		r.Version = int64(i) + 1
+		t.same(got, r, "as Update returned it")
+		t.stored(r, "after Update")
+	}
 }
 
 func takenIsRefused(t *trial) {
@@ -169,8 +237,26 @@ func takenIsRefused(t *trial) {
 	}
 }
 
+// sameIsRefused is for stores that take a Create which changes nothing for one
+// that was repeated.
+func sameIsRefused(t *trial) {
+	for _, r := range []durabletasks.Record{t.record("plain"), t.full("full", 1)} {
+		t.create(r)
+		for range 2 {
+			err := t.store.Create(context.Background(), r)
+			t.wants(err, durabletasks.ErrExists, "second Create of task %s with the same record", clip(r.ID))
+			t.stored(r, "after a Create that was refused")
+		}
+	}
+}
+
 func expiredIsRefusedOrFree(t *trial) {
 	t.create(t.expiring("task", time.Second))
+	for version := range int64(3) { // what is created anew does not go on from here
+		r := t.expiring("task", time.Second)
+		r.StatusMessage = fmt.Sprint("from version ", version)
+		t.update(r, version)
+	}
 	t.advance(time.Second)
 	r := t.record("task")
 	r.StatusMessage = "new"

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/storetest"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
@@ -81,6 +84,7 @@ var createDefects = []defect{
 			}
 		},
 		fails: []string{"S01/absent-fields-stay-absent", "S01/durations-are-kept"},
+		also:  []string{"S01/poll-interval-of-zero-is-kept"},
 	},
 	{
 		name: "durations are 32 bits of milliseconds",
@@ -146,7 +150,7 @@ var createDefects = []defect{
 			}
 		},
 		fails: []string{"S01/one-mebibyte-is-kept"},
-		also:  []string{"S11/one-mebibyte-survives"},
+		also:  []string{"S11/one-mebibyte-survives", "S15/large-records-are-kept"},
 	},
 	{
 		name: "times come back in the local zone",
@@ -166,7 +170,7 @@ var createDefects = []defect{
 			p.admit = func(record) error { return nil }
 		},
 		fails: []string{"S02/taken-id-is-refused", "S02/one-of-many-creators-wins"},
-		also:  []string{"S11/refused-calls-leave-nothing", "S11/reopened-store-goes-on"},
+		also:  []string{"S11/refused-calls-leave-nothing", "S11/reopened-store-goes-on", "S02/same-record-is-refused"},
 	},
 	{
 		name: "create overwrites and says that it did not",
@@ -232,6 +236,112 @@ var createDefects = []defect{
 			}
 		},
 		fails: []string{"S02/one-of-many-creators-wins"},
+	},
+	{
+		name: "a poll interval of zero is none",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				if r.PollInterval == 0 {
+					r.PollInterval = durabletasks.NoLimit
+				}
+				return r.Clone()
+			}
+		},
+		fails: []string{"S01/poll-interval-of-zero-is-kept"},
+	},
+	{
+		name: "a poll interval of zero leaves the old one",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				p.mu.Lock()
+				if next.PollInterval == 0 {
+					next.PollInterval = p.records[next.ID].PollInterval
+				}
+				p.mu.Unlock()
+				return p.doUpdate(c, next, expected)
+			}
+		},
+		fails: []string{"S01/poll-interval-of-zero-is-kept"},
+	},
+	{
+		name: "times are nanoseconds",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r.CreatedAt = time.Unix(0, r.CreatedAt.UnixNano()).UTC()
+				return r.Clone()
+			}
+		},
+		fails: []string{"S01/times-of-every-year-are-kept"},
+	},
+	{
+		name: "times are 32 bits of seconds",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				at := r.LastUpdatedAt
+				r.LastUpdatedAt = time.Unix(int64(int32(at.Unix())), int64(at.Nanosecond())).UTC()
+				return r.Clone()
+			}
+		},
+		fails: []string{"S01/times-of-every-year-are-kept"},
+	},
+	{
+		name: "answers have 64 KiB",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r = r.Clone()
+				maps.DeleteFunc(r.InputResponses, func(_ string, j wire.JSON) bool { return j.Len() > 64<<10 })
+				return r
+			}
+		},
+		fails: []string{"S01/one-mebibyte-is-kept"},
+		also:  []string{"S15/large-records-are-kept"},
+	},
+	{
+		name: "keys that follow themselves are one",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r = r.Clone()
+				r.UsedInputKeys = slices.Compact(r.UsedInputKeys)
+				return r
+			}
+		},
+		fails: []string{"S01/order-and-repetition-of-keys-are-kept"},
+	},
+	{
+		name: "create of what is stored already succeeds",
+		plant: func(p *planted) {
+			p.create = func(c ctx, r record) error {
+				p.mu.Lock()
+				old, ok := p.records[r.ID]
+				same := ok && p.usable(c) == nil && storetest.Diff(old, r) == ""
+				p.mu.Unlock()
+				if same {
+					return nil
+				}
+				return p.doCreate(c, r)
+			}
+		},
+		fails: []string{"S02/same-record-is-refused"},
+	},
+	{
+		name: "create over an expired record goes on with its version",
+		plant: func(p *planted) {
+			p.create = func(c ctx, r record) error {
+				p.mu.Lock()
+				old, ok := p.records[r.ID]
+				over := ok && p.usable(c) == nil && p.expired(old, p.now())
+				if over {
+					r.Version = old.Version
+					p.put(r)
+				}
+				p.mu.Unlock()
+				if over {
+					return nil
+				}
+				return p.doCreate(c, r)
+			}
+		},
+		fails: []string{"S02/expired-id-is-refused-or-free"},
 	},
 }
 

@@ -129,6 +129,34 @@ func TestLostFields(t *testing.T) {
 	}
 }
 
+// TestTornFields takes each field of a record in turn from a later read.
+func TestTornFields(t *testing.T) {
+	for i := range reflect.TypeFor[record]().NumField() {
+		field := reflect.TypeFor[record]().Field(i)
+		if field.Name == "ID" || field.Name == "CreatedAt" {
+			continue // these never change
+		}
+		t.Run(field.Name, func(t *testing.T) {
+			t.Parallel()
+			const want = "S08/readers-see-whole-updates"
+			tear := func(p *planted) {
+				p.get = func(c ctx, id string) (record, error) {
+					r, err := p.doGet(c, id)
+					betweenLookAndWrite()
+					if later, laterErr := p.doGet(c, id); err == nil && laterErr == nil {
+						reflect.ValueOf(&r).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(later).FieldByIndex(field.Index))
+					}
+					return r, err
+				}
+			}
+			failed := failing(t, subject(tear), func(name string) bool { return name == want })
+			if len(failed) == 0 {
+				t.Errorf("%s passes", want)
+			}
+		})
+	}
+}
+
 // betweenLookAndWrite lets others in after the store has looked and before it
 // writes. It sleeps, which is no way to wait for something but makes slow what
 // takes its time on a disk.
@@ -143,5 +171,5 @@ var (
 
 var defects = slices.Concat(
 	createDefects, getDefects, updateDefects, aliasDefects, wholenessDefects, expiryDefects, sweepDefects,
-	reopenDefects, closeDefects, contextDefects, concurrencyDefects, stringDefects, shareDefects, scanDefects, watchDefects,
+	reopenDefects, closeDefects, contextDefects, concurrencyDefects, stringDefects, errorDefects, shareDefects, scanDefects, watchDefects,
 )

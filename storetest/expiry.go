@@ -10,11 +10,13 @@ import (
 
 var expiryChecks = []check{
 	{"S09", "expiry-includes-its-moment", needsAdvance, expiryIncludesMoment},
+	{"S09", "expiry-is-exact-to-the-millisecond", needsAdvance, expiryIsExact},
 	{"S09", "ttl-counts-from-created-at", needsAdvance, ttlCountsFromCreatedAt},
 	{"S09", "updates-do-not-postpone-expiry", needsAdvance, updatesDoNotPostpone},
 	{"S09", "ttl-made-longer", needsAdvance, ttlMadeLonger},
 	{"S09", "ttl-made-shorter", needsAdvance, ttlMadeShorter},
 	{"S09", "ttl-made-shorter-than-the-task-is-old", 0, ttlMadeTooShort},
+	{"S09", "ttl-of-zero-expires-at-once", 0, ttlOfZero},
 	{"S09", "ttl-taken-away", needsAdvance, ttlTakenAway},
 	{"S09", "ttl-given-later", needsAdvance, ttlGivenLater},
 	{"S09", "no-limit-never-expires", needsAdvance, noLimitNeverExpires},
@@ -52,6 +54,22 @@ func expiryIncludesMoment(t *trial) {
 	t.expired("task", "with a TTL of 1s after exactly 1s")
 	t.advance(time.Hour)
 	t.expired("task", "with a TTL of 1s after an hour")
+}
+
+// expiryIsExact has times that are no whole seconds.
+func expiryIsExact(t *trial) {
+	defer func() { // the next check finds a whole second again
+		now := t.subject.Now()
+		t.subject.Advance(now.Truncate(time.Second).Add(time.Second).Sub(now))
+	}()
+	t.advance(137 * time.Millisecond)
+	r := t.expiring("task", 1789*time.Millisecond)
+	r.CreatedAt = t.now()
+	t.create(r)
+	t.advance(1788 * time.Millisecond)
+	t.fresh("task", "with a TTL of 1.789s after 1.788s, at no whole second")
+	t.advance(time.Millisecond)
+	t.expired("task", "with a TTL of 1.789s after exactly 1.789s, at no whole second")
 }
 
 // ttlCountsFromCreatedAt creates a record that was made a while ago.
@@ -109,6 +127,22 @@ func ttlMadeTooShort(t *trial) {
 	r.TTL = time.Hour
 	t.update(r, 1)
 	t.expired("task", "created two hours ago, with a TTL lowered to 1h")
+}
+
+// ttlOfZero has the zero that is easily taken for NoLimit. It needs no clock.
+func ttlOfZero(t *trial) {
+	t.create(t.expiring("swept", 0))
+	t.create(t.record("task"))
+	t.sweep(t.began, 1)
+	t.fresh("task", "with NoLimit, after a Sweep of a task with a TTL of zero")
+	t.create(t.expiring("created", 0))
+	t.gone("created", "created with a TTL of zero")
+	for _, ttl := range []time.Duration{time.Hour, durabletasks.NoLimit} {
+		id := "updated from " + ttl.String()
+		t.create(t.expiring(id, ttl))
+		t.setTTL(id, 0)
+		t.gone(id, "with a TTL lowered to zero")
+	}
 }
 
 func ttlTakenAway(t *trial) {

@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"errors"
 	"maps"
 	"time"
 
@@ -46,6 +47,7 @@ var expiryDefects = []defect{
 			"S02/expired-id-is-refused-or-free", "S03/*", "S04/reads-of-expired-remove-nothing", "S09/*", "S10/*",
 			"S11/swept-records-stay-away", "S11/reopened-store-goes-on", "S05/recreated-task-starts-at-zero",
 			"S13/done-context-stops-sweep", "S14/every-method-at-once", "Scanner/*",
+			"S13/cancelled-sweep-is-all-or-nothing",
 		},
 	},
 	{
@@ -69,6 +71,7 @@ var expiryDefects = []defect{
 			})
 		},
 		fails: []string{"S09/ttl-counts-from-created-at"},
+		also:  []string{"S04/scans-of-expired-remove-nothing", "S10/earlier-time-leaves-what-expired-since"},
 	},
 	{
 		name: "ttl counts from the last update",
@@ -79,7 +82,7 @@ var expiryDefects = []defect{
 			})
 		},
 		fails: []string{"S09/updates-do-not-postpone-expiry"},
-		also:  []string{"S09/*", "S10/swept-ids-are-free"},
+		also:  []string{"S09/*", "S10/swept-ids-are-free", "S04/scans-of-expired-remove-nothing", "S10/earlier-time-leaves-what-expired-since"},
 	},
 	{
 		name: "ttl counts from the write",
@@ -90,7 +93,7 @@ var expiryDefects = []defect{
 			})
 		},
 		fails: []string{"S09/updates-do-not-postpone-expiry", "S09/ttl-counts-from-created-at", "S09/ttl-made-longer", "S09/ttl-made-shorter-than-the-task-is-old"},
-		also:  []string{"S09/*"},
+		also:  []string{"S09/*", "S04/scans-of-expired-remove-nothing", "S10/earlier-time-leaves-what-expired-since"},
 	},
 	{
 		name: "a changed ttl counts from the change",
@@ -119,7 +122,7 @@ var expiryDefects = []defect{
 			"S09/ttl-made-longer", "S09/ttl-made-shorter", "S09/ttl-made-shorter-than-the-task-is-old", "S09/ttl-taken-away",
 			"S09/ttl-given-later", "S10/changed-ttl-counts",
 		},
-		also: []string{"S11/reopened-store-goes-on", "S09/expiry-holds-across-a-reopen"},
+		also: []string{"S11/reopened-store-goes-on", "S09/expiry-holds-across-a-reopen", "S09/ttl-of-zero-expires-at-once", "S10/update-and-sweep-agree"},
 	},
 	{
 		name: "a ttl only grows",
@@ -145,7 +148,7 @@ var expiryDefects = []defect{
 			})
 		},
 		fails: []string{"S09/ttl-taken-away"},
-		also:  []string{"S10/changed-ttl-counts"},
+		also:  []string{"S10/changed-ttl-counts", "S10/update-and-sweep-agree"},
 	},
 	{
 		name: "a deadline cannot be given later",
@@ -158,7 +161,7 @@ var expiryDefects = []defect{
 			})
 		},
 		fails: []string{"S09/ttl-given-later"},
-		also:  []string{"S09/ttl-made-shorter-than-the-task-is-old", "S10/changed-ttl-counts"},
+		also:  []string{"S09/ttl-made-shorter-than-the-task-is-old", "S10/changed-ttl-counts", "S09/ttl-of-zero-expires-at-once"},
 	},
 	{
 		name: "no limit is a month",
@@ -171,6 +174,7 @@ var expiryDefects = []defect{
 			}
 		},
 		fails: []string{"S09/no-limit-never-expires", "S10/no-limit-is-never-swept"},
+		also:  []string{"S01/times-of-every-year-are-kept", "S10/clock-that-went-back-finds-all", "S10/clock-that-went-back-finds-all-after-a-reopen"},
 	},
 	{
 		name: "deadlines are nanoseconds",
@@ -180,7 +184,7 @@ var expiryDefects = []defect{
 			}
 		},
 		fails: []string{"S09/longest-ttl-has-not-expired"},
-		also:  []string{"S01/durations-are-kept"},
+		also:  []string{"S01/durations-are-kept", "S10/any-time-is-a-moment"},
 	},
 	{
 		name: "an input round does not expire",
@@ -198,6 +202,7 @@ var expiryDefects = []defect{
 			}
 		},
 		fails: []string{"S09/every-status-expires"},
+		also:  []string{"S10/clock-that-went-back-finds-all", "S10/clock-that-went-back-finds-all-after-a-reopen"},
 	},
 	{
 		name: "a record expires when it is swept",
@@ -216,7 +221,7 @@ var expiryDefects = []defect{
 			}
 		},
 		fails: []string{"S09/expiry-includes-its-moment", "S09/ttl-counts-from-created-at", "S03/expired-is-not-found"},
-		also:  []string{"S09/*", "S02/expired-id-is-refused-or-free", "S04/reads-of-expired-remove-nothing"},
+		also:  []string{"S09/*", "S02/expired-id-is-refused-or-free", "S04/reads-of-expired-remove-nothing", "S10/clock-that-went-back-finds-all", "S10/clock-that-went-back-finds-all-after-a-reopen"},
 	},
 	{
 		name: "a reopen makes records young again",
@@ -231,6 +236,7 @@ var expiryDefects = []defect{
 			}
 		},
 		fails: []string{"S09/expiry-holds-across-a-reopen"},
+		also:  []string{"S10/clock-that-went-back-finds-all-after-a-reopen", "S10/reopen-removes-nothing"},
 	},
 	{
 		name: "a reopen finds the first ttl",
@@ -248,6 +254,42 @@ var expiryDefects = []defect{
 			}
 		},
 		fails: []string{"S09/expiry-holds-across-a-reopen"},
-		also:  []string{"S11/*"},
+		also:  []string{"S11/*", "S10/clock-that-went-back-finds-all-after-a-reopen"},
+	},
+	{
+		name: "a ttl of zero is none",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				if r.TTL == 0 {
+					r.TTL = durabletasks.NoLimit
+				}
+				return r.Clone()
+			}
+		},
+		fails: []string{"S09/ttl-of-zero-expires-at-once"},
+	},
+	{
+		name: "what has expired is not created",
+		plant: func(p *planted) {
+			p.admit = func(r record) error {
+				if r.Expired(p.now()) {
+					return errors.New("expired")
+				}
+				return p.doAdmit(r)
+			}
+		},
+		fails: []string{"S09/ttl-of-zero-expires-at-once"},
+		also:  []string{"S04/scans-of-expired-remove-nothing", "S10/earlier-time-leaves-what-expired-since", "S10/reopen-removes-nothing"},
+	},
+	{
+		name: "expiry is kept in whole seconds",
+		plant: func(p *planted) {
+			p.expired = func(r record, now time.Time) bool {
+				at, ok := r.ExpiresAt()
+				return ok && !now.Before(at.Truncate(time.Second))
+			}
+		},
+		fails: []string{"S09/expiry-is-exact-to-the-millisecond"},
+		also:  []string{"S10/swept-ids-are-free"},
 	},
 }

@@ -23,11 +23,35 @@ func Outcomes(tb testing.TB, s Subject, accept func(name string) bool) map[strin
 	for _, c := range checks {
 		if accept(c.name()) {
 			r := &recorder{TB: tb}
-			c.run(r, s, true)
+			c.run(newTrial(r, s, true))
 			outcomes[c.name()] = r.Outcome
 		}
 	}
 	return outcomes
+}
+
+// OutcomesBefore runs every check as Run does under a test that has a deadline,
+// unless that is zero.
+func OutcomesBefore(tb testing.TB, s Subject, deadline time.Time) map[string]Outcome {
+	outcomes := make(map[string]Outcome)
+	var sum summary
+	for _, c := range checks {
+		r := &recorder{TB: tb, deadline: deadline}
+		sum.run(newTrial(r, s, true), c.run)
+		outcomes[c.name()] = r.Outcome
+	}
+	return outcomes
+}
+
+// Summary returns what Run logs at its end.
+func Summary(tb testing.TB, s Subject) string {
+	var sum summary
+	for _, c := range checks {
+		sum.run(newTrial(&recorder{TB: tb}, s, true), c.run)
+	}
+	r := &recorder{TB: tb}
+	sum.log(r)
+	return r.logged
 }
 
 // OutcomesInBubble is Outcomes as RunInBubble runs the checks.
@@ -36,7 +60,7 @@ func OutcomesInBubble(t *testing.T, s Subject, accept func(name string) bool) ma
 	for _, c := range checks {
 		if accept(c.name()) {
 			r := &recorder{TB: t}
-			c.runInBubble(t, r, s, true)
+			c.runInBubble(t, newTrial(r, s, true))
 			outcomes[c.name()] = r.Outcome
 		}
 	}
@@ -47,6 +71,8 @@ func OutcomesInBubble(t *testing.T, s Subject, accept func(name string) bool) ma
 type recorder struct {
 	testing.TB
 	Outcome
+	deadline time.Time
+	logged   string
 }
 
 func (r *recorder) Errorf(format string, args ...any) { r.Failure += fmt.Sprintf(format, args...) }
@@ -54,7 +80,8 @@ func (r *recorder) Skip(args ...any)                  { r.Outcome.Skip += fmt.Sp
 func (r *recorder) Fatal(args ...any)                 { r.Failure += fmt.Sprint(args...); r.FailNow() }
 func (r *recorder) Failed() bool                      { return r.Failure != "" }
 func (r *recorder) FailNow()                          { runtime.Goexit() }
-func (r *recorder) Log(...any)                        {}
+func (r *recorder) Log(args ...any)                   { r.logged += fmt.Sprint(args...) }
+func (r *recorder) Deadline() (time.Time, bool)       { return r.deadline, !r.deadline.IsZero() }
 func (r *recorder) Logf(string, ...any)               {}
 
 // ModelFailure returns what Model reports.
@@ -99,7 +126,7 @@ func Table() []string {
 		for _, s := range []struct {
 			seam seam
 			name string
-		}{{needsReopen, "Reopen"}, {needsShare, "Share"}, {needsAdvance, "Advance"}} {
+		}{{needsReopen, "Reopen"}, {needsShare, "Share"}, {needsAdvance, "Advance"}, {needsRewind, "back"}} {
 			if c.needs&s.seam != 0 {
 				needs = append(needs, s.name)
 			}

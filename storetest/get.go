@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ var getChecks = []check{
 
 	{"S04", "reads-change-nothing", 0, readsChangeNothing},
 	{"S04", "reads-of-expired-remove-nothing", needsAdvance, readsRemoveNothing},
+	{"S04", "scans-of-expired-remove-nothing", needsScanner, scansRemoveNothing},
 }
 
 func unknownIsNotFound(t *trial) {
@@ -99,4 +101,18 @@ func readsRemoveNothing(t *trial) {
 		t.wants(err, durabletasks.ErrNotFound, "Get of an expired task")
 	}
 	t.sweep(t.now(), 2)
+}
+
+// scansRemoveNothing needs no clock: the tasks have been expired for an hour.
+func scansRemoveNothing(t *trial) {
+	for i, status := range statuses {
+		r := t.expiring(fmt.Sprint("task ", i), time.Hour)
+		r.CreatedAt = r.CreatedAt.Add(-2 * time.Hour)
+		r.Status = status
+		t.create(r)
+	}
+	for range 3 {
+		t.shows("of expired tasks")
+	}
+	t.sweep(t.now(), len(statuses))
 }

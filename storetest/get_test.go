@@ -59,7 +59,7 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S03/update-never-creates", "S03/swept-is-not-found"},
-		also:  []string{"S10/expired-are-counted-and-removed", "S11/*", "S13/done-context-stops-create", "S13/cancelled-meanwhile-is-all-or-nothing"},
+		also:  []string{"S10/expired-are-counted-and-removed", "S11/*", "S13/done-context-stops-create", "S13/cancelled-meanwhile-is-all-or-nothing", "S10/update-and-sweep-agree"},
 	},
 	{
 		name: "update of an unknown task is a conflict",
@@ -73,7 +73,7 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S03/update-never-creates", "S03/expired-is-not-found", "S03/swept-is-not-found"},
-		also:  []string{"S02/*", "S10/expired-are-counted-and-removed", "S11/*", "S13/*"},
+		also:  []string{"S02/*", "S10/expired-are-counted-and-removed", "S11/*", "S13/*", "S09/ttl-of-zero-expires-at-once", "S10/clock-that-went-back-finds-all", "S10/clock-that-went-back-finds-all-after-a-reopen", "S10/update-and-sweep-agree"},
 	},
 	{
 		name: "update revives what has expired",
@@ -86,7 +86,7 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S03/expired-is-not-found"},
-		also:  []string{"S02/expired-id-is-refused-or-free"},
+		also:  []string{"S02/expired-id-is-refused-or-free", "S09/ttl-of-zero-expires-at-once", "S10/clock-that-went-back-finds-all", "S10/clock-that-went-back-finds-all-after-a-reopen"},
 	},
 	{
 		name: "update looks at the version before the expiry",
@@ -99,6 +99,7 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S03/expired-is-not-found"},
+		also:  []string{"S09/ttl-of-zero-expires-at-once", "S02/expired-id-is-refused-or-free"},
 	},
 	{
 		name: "update finds what was swept",
@@ -122,7 +123,7 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S03/swept-is-not-found"},
-		also:  []string{"S10/expired-are-counted-and-removed"},
+		also:  []string{"S10/expired-are-counted-and-removed", "S10/update-and-sweep-agree"},
 	},
 
 	{
@@ -183,5 +184,18 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S04/reads-of-expired-remove-nothing"},
+		also:  []string{"S10/clock-that-went-back-finds-all", "S10/clock-that-went-back-finds-all-after-a-reopen"},
+	},
+	{
+		name: "a scan removes what has expired",
+		plant: func(p *planted) {
+			p.scan = func(c ctx, visit func(record) bool) error {
+				if _, err := p.doSweep(c, p.now()); err != nil {
+					return err
+				}
+				return p.doScan(c, visit)
+			}
+		},
+		fails: []string{"S04/scans-of-expired-remove-nothing"},
 	},
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 // fails is made as short as can be, printed, and kept in testdata/rapid to be
 // tried first the next time. The flags of package rapid say how many histories
 // there are and how long they get, such as -rapid.checks; with -short there
-// are fewer. The subject's Timeout is for one history.
+// are fewer. Making a history short takes up to half a minute, or what
+// -rapid.shrinktime says. The subject's Timeout is for one history.
 //
 // The stores of all histories are cleaned up when t ends.
 func Model(t *testing.T, s Subject) {
@@ -32,6 +34,14 @@ func Model(t *testing.T, s Subject) {
 // model runs the histories and reports to the trial's test.
 func (t *trial) model() {
 	t.await(func() {
+		explained := make(chan struct{})
+		go func() { // which may end early
+			defer close(explained)
+			t.explain(0)
+		}()
+		if <-explained; t.failed.String() != "" {
+			return
+		}
 		rapid.Check(t.tb, func(rt *rapid.T) {
 			t.timeout.Reset(t.subject.Timeout)
 			newHistory(rt, t).run()
@@ -49,19 +59,28 @@ type history struct {
 	rt      *rapid.T
 	ids     []string                       // few, so that they meet
 	records map[string]durabletasks.Record // with those that have expired
-	dropped map[string]bool                // expired before a reopen, which may have removed them
+	back    bool                           // the clock can go back
+	calls   []string                       // in words
 }
 
 func newHistory(rt *rapid.T, all *trial) *history {
 	t := newTrial(all.tb, all.subject, all.short)
 	t.calls = all.calls
-	t.stop = func() { rt.Fatalf("\n%s", t.failed) }
-	return &history{
+	h := &history{
 		t:       t,
 		rt:      rt,
 		records: make(map[string]durabletasks.Record),
-		dropped: make(map[string]bool),
 	}
+	t.stop = func() {
+		rt.Logf("the calls:\n\t%s", strings.Join(h.calls, "\n\t"))
+		rt.Fatalf("\n%s", t.failed)
+	}
+	return h
+}
+
+// note adds a call, in words, to those that are printed if the history fails.
+func (h *history) note(format string, args ...any) {
+	h.calls = append(h.calls, fmt.Sprintf(format, args...))
 }
 
 func (h *history) run() {
@@ -83,6 +102,7 @@ func (h *history) run() {
 	}
 	if h.t.subject.Advance != nil {
 		actions["Advance"] = h.advance
+		h.back = h.t.canGoBack()
 	}
 	if h.t.subject.Reopen != nil {
 		actions["Reopen"] = h.reopen
@@ -117,7 +137,7 @@ func (h *history) id(rt *rapid.T) string { return drawn(rt, "id", h.ids...) }
 
 // record returns a random record.
 func (h *history) record(rt *rapid.T, id string) durabletasks.Record {
-	ttls := []time.Duration{durabletasks.NoLimit, time.Hour, 100 * time.Hour}
+	ttls := []time.Duration{durabletasks.NoLimit, time.Hour, 100 * time.Hour, 0}
 	if h.t.subject.Advance != nil {
 		ttls = append(ttls, time.Second, 2*time.Second)
 	}
@@ -129,7 +149,7 @@ func (h *history) record(rt *rapid.T, id string) durabletasks.Record {
 		CreatedAt:       now.Add(drawn(rt, "age", 0, -2*time.Hour, -time.Second)),
 		LastUpdatedAt:   now.Add(drawn(rt, "updated", 0, time.Second, -time.Second)),
 		TTL:             drawn(rt, "ttl", ttls...),
-		PollInterval:    drawn(rt, "poll interval", durabletasks.NoLimit, time.Second, 5*time.Millisecond),
+		PollInterval:    drawn(rt, "poll interval", durabletasks.NoLimit, time.Second, 5*time.Millisecond, 0),
 		Result:          randomJSON(rt, "result"),
 		Error:           randomJSON(rt, "error"),
 		Owner:           drawn(rt, "owner", hostile...),
@@ -168,6 +188,7 @@ func (h *history) create(rt *rapid.T) {
 	want.Version = 0
 	_, live := h.live(id)
 	_, known := h.records[id]
+	h.note("Create of task %s, %s, with CreatedAt %v and TTL %v", clip(id), r.Status, r.CreatedAt, r.TTL)
 	err := h.t.store.Create(context.Background(), r)
 	scribble(r)
 	switch {
@@ -178,12 +199,12 @@ func (h *history) create(rt *rapid.T) {
 		h.t.fatalf("Create with a free id: %v", err)
 	default:
 		h.records[id] = want
-		delete(h.dropped, id)
 	}
 }
 
 func (h *history) get(rt *rapid.T) {
 	id := h.id(rt)
+	h.note("Get of task %s", clip(id))
 	r, err := h.t.store.Get(context.Background(), id)
 	if want, ok := h.live(id); !ok {
 		h.t.wants(err, durabletasks.ErrNotFound, "Get of a task that is not there")
@@ -192,6 +213,7 @@ func (h *history) get(rt *rapid.T) {
 	} else {
 		h.t.same(r, want, "as Get returned it")
 	}
+	h.zeroBeside(err, r)
 	scribble(r)
 }
 
@@ -208,6 +230,7 @@ func (h *history) update(rt *rapid.T) {
 	expected := old.Version + drawn(rt, "version off by", int64(0), 0, 0, -1, 1)
 	want := next.Clone()
 	want.Version = expected + 1
+	h.note("Update of task %s from version %d: %s, with CreatedAt %v and TTL %v", clip(id), expected, next.Status, next.CreatedAt, next.TTL)
 	r, err := h.t.store.Update(context.Background(), next, expected)
 	switch {
 	case !live:
@@ -223,34 +246,42 @@ func (h *history) update(rt *rapid.T) {
 		h.t.same(r, want, "as Update returned it")
 		h.records[id] = want
 	}
+	h.zeroBeside(err, r)
 	scribble(next)
 	scribble(r)
 }
 
+// zeroBeside checks the record that comes with an error.
+func (h *history) zeroBeside(err error, r durabletasks.Record) {
+	if err == nil {
+		return
+	}
+	if d := diff(r, durabletasks.Record{}); d != "" {
+		h.t.fatalf("a call returned a record beside the error %q: %s", err, d)
+	}
+}
+
 func (h *history) sweep(rt *rapid.T) {
 	at := h.t.now().Add(drawn(rt, "time off by", 0, time.Millisecond, time.Second, 2*time.Hour, -time.Second, -time.Hour))
+	h.note("Sweep at %v", at)
 	n, err := h.t.store.Sweep(context.Background(), at)
 	if err != nil {
 		h.t.fatalf("Sweep: %v", err)
 	}
-	most, least := 0, 0
+	want := 0
 	for id, r := range h.records {
-		if !expired(r, at) {
-			continue
+		if expired(r, at) {
+			want++
+			delete(h.records, id)
 		}
-		most++
-		if !h.dropped[id] {
-			least++
-		}
-		delete(h.records, id)
-		delete(h.dropped, id)
 	}
-	if n < least || n > most {
-		h.t.fatalf("Sweep returned %d, want %d to %d", n, least, most)
+	if n != want {
+		h.t.fatalf("Sweep returned %d, want %d", n, want)
 	}
 }
 
-// done makes a call with a context that is done.
+// done makes a call with a context that is done. It may report what is wrong
+// beside the context.
 func (h *history) done(rt *rapid.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -258,6 +289,7 @@ func (h *history) done(rt *rapid.T) {
 	r := h.record(rt, id)
 	var err error
 	call := drawn(rt, "call", "Create", "Get", "Update", "Sweep")
+	h.note("%s of task %s with a cancelled context", call, clip(id))
 	switch call {
 	case "Create":
 		err = h.t.store.Create(ctx, r)
@@ -268,25 +300,35 @@ func (h *history) done(rt *rapid.T) {
 	case "Sweep":
 		_, err = h.t.store.Sweep(ctx, h.t.now().Add(time.Hour))
 	}
-	h.t.wants(err, context.Canceled, "%s with a cancelled context", call)
+	_, live := h.live(id)
+	_, known := h.records[id]
+	switch {
+	case call == "Create" && known && errors.Is(err, durabletasks.ErrExists):
+	case (call == "Get" || call == "Update") && !live && errors.Is(err, durabletasks.ErrNotFound):
+	default:
+		h.t.wants(err, context.Canceled, "%s with a cancelled context", call)
+	}
 }
 
 func (h *history) advance(rt *rapid.T) {
-	h.t.advance(drawn(rt, "step", time.Millisecond, 999*time.Millisecond, time.Second, time.Hour))
+	steps := []time.Duration{time.Millisecond, 999 * time.Millisecond, time.Second, time.Hour}
+	if h.back {
+		steps = append(steps, -time.Millisecond, -time.Second, -time.Hour)
+	}
+	step := drawn(rt, "step", steps...)
+	h.note("the clock moves by %v", step)
+	h.t.advance(step)
 }
 
 func (h *history) reopen(*rapid.T) {
-	for id := range h.records {
-		if _, live := h.live(id); !live {
-			h.dropped[id] = true
-		}
-	}
+	h.note("Close and reopen")
 	h.t.reopen()
 }
 
 func (h *history) scan(*rapid.T) {
 	shown := make(map[string]durabletasks.Record)
 	visits := 0
+	h.note("Scan")
 	err := h.t.store.Scan(context.Background(), func(r durabletasks.Record) bool {
 		shown[r.ID] = r
 		visits++

@@ -250,6 +250,9 @@ func (p *planted) doScan(c ctx, visit func(record) bool) error {
 		return err
 	}
 	for _, r := range unfinished {
+		if err := c.Err(); err != nil {
+			return err
+		}
 		if !visit(r) {
 			return nil
 		}

@@ -101,8 +101,8 @@ func diff(got, want durabletasks.Record) string {
 	d.add("ID", got.ID == want.ID, quoted(got.ID), quoted(want.ID))
 	d.add("Status", got.Status == want.Status, got.Status, want.Status)
 	d.add("StatusMessage", got.StatusMessage == want.StatusMessage, quoted(got.StatusMessage), quoted(want.StatusMessage))
-	d.add("CreatedAt", sameTime(got.CreatedAt, want.CreatedAt), got.CreatedAt, want.CreatedAt)
-	d.add("LastUpdatedAt", sameTime(got.LastUpdatedAt, want.LastUpdatedAt), got.LastUpdatedAt, want.LastUpdatedAt)
+	d.add("CreatedAt", sameTime(got.CreatedAt, want.CreatedAt), located(got.CreatedAt), located(want.CreatedAt))
+	d.add("LastUpdatedAt", sameTime(got.LastUpdatedAt, want.LastUpdatedAt), located(got.LastUpdatedAt), located(want.LastUpdatedAt))
 	d.add("TTL", got.TTL == want.TTL, got.TTL, want.TTL)
 	d.add("PollInterval", got.PollInterval == want.PollInterval, got.PollInterval, want.PollInterval)
 	d.addMap("InputRequests", got.InputRequests, want.InputRequests)
@@ -148,13 +148,21 @@ func (d *differences) addMap(field string, got, want map[string]wire.JSON) {
 	}
 }
 
-// quoted, keys and quotedJSON print as a failure shows them: quoted, and cut
-// short.
+// quoted, keys, quotedJSON and located print as a failure shows them: quoted,
+// and cut short; with a location that is not UTC, which may print alike.
 type (
 	quoted     string
 	keys       []string
 	quotedJSON wire.JSON
+	located    time.Time
 )
+
+func (l located) String() string {
+	if t := time.Time(l); t.Location() != time.UTC {
+		return fmt.Sprintf("%v (whose Location is %q and not time.UTC)", t, t.Location())
+	}
+	return time.Time(l).String()
+}
 
 func (q quoted) String() string { return clip(string(q)) }
 

@@ -17,6 +17,7 @@ var reopenChecks = []check{
 	{"S11", "versions-survive", needsReopen, versionsSurvive},
 	{"S11", "hostile-strings-and-json-survive", needsReopen, hostileSurvives},
 	{"S11", "one-mebibyte-survives", needsReopen, mebibyteSurvives},
+	{"S11", "long-strings-and-many-keys-survive", needsReopen, longSurvives},
 	{"S11", "swept-records-stay-away", needsReopen, sweptStayAway},
 	{"S11", "refused-calls-leave-nothing", needsReopen, refusedLeaveNothing},
 	{"S11", "reopened-store-goes-on", needsReopen, reopenedGoesOn},
@@ -125,6 +126,15 @@ func mebibyteSurvives(t *trial) {
 	r.Version = 1
 	t.stored(r, "after a reopen")
 	t.stored(t.record("small"), "after a reopen")
+}
+
+func longSurvives(t *trial) {
+	long, many := t.long("a"), t.many("many")
+	t.create(long)
+	t.create(many)
+	t.reopen()
+	t.stored(long, "with long strings, after a reopen")
+	t.stored(many, "with many keys, after a reopen")
 }
 
 func sweptStayAway(t *trial) {

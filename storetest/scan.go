@@ -3,6 +3,10 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
@@ -10,14 +14,21 @@ import (
 
 var scanChecks = []check{
 	{scanner, "shows-the-unfinished", needsScanner, scanShowsUnfinished},
+	{scanner, "shows-every-id", needsScanner, scanShowsEveryID},
+	{scanner, "shows-each-of-many", needsScanner, scanShowsMany},
+	{scanner, "shows-each-of-many-that-visit-updates", needsScanner, scanShowsUpdated},
 	{scanner, "shows-current-records", needsScanner, scanShowsCurrent},
 	{scanner, "leaves-expired-out", needsScanner | needsAdvance, scanLeavesExpiredOut},
 	{scanner, "stops-when-told", needsScanner, scanStops},
+	{scanner, "visits-one-at-a-time", needsScanner, scanVisitsInTurn},
 	{scanner, "visit-may-call-the-store", needsScanner, scanVisitMayCall},
+	{scanner, "goes-on-when-tasks-end-meanwhile", needsScanner, scanGoesOn},
 	{scanner, "records-do-not-alias", needsScanner, aliasOfScan},
 	{scanner, "changes-nothing", needsScanner, scanChangesNothing},
 	{scanner, "done-context-stops-it", needsScanner, doneStopsScan},
+	{scanner, "context-that-ends-meanwhile-stops-it", needsScanner, cancelledStopsScan},
 	{scanner, "reports-closed", needsScanner, scanReportsClosed},
+	{scanner, "reports-a-close-meanwhile", needsScanner, scanReportsCloseMeanwhile},
 	{scanner, "sees-whole-updates", needsScanner, scanSeesWhole},
 	{scanner, "shows-the-unfinished-after-a-reopen", needsScanner | needsReopen, scanAfterReopen},
 	{scanner, "instances-show-only-their-own", needsScanner | needsShare, scanShowsOwn},
@@ -67,6 +78,86 @@ func scanShowsUnfinished(t *trial) {
 		}
 	}
 	t.shows("of tasks in every status", unfinished...)
+}
+
+// scanShowsEveryID uses ids that a store may take for the begin of a scan, or
+// for its end.
+func scanShowsEveryID(t *trial) {
+	var want []durabletasks.Record
+	for _, id := range append(slices.Clone(hostile), broken...) {
+		if r := t.record(id); !slices.ContainsFunc(want, func(r durabletasks.Record) bool { return r.ID == id }) {
+			t.create(r)
+			want = append(want, r)
+		}
+	}
+	t.shows("of arbitrary ids", want...)
+}
+
+// unfinished returns a plain record of a crowd.
+func (t *trial) unfinished(i int) durabletasks.Record { return t.record(fmt.Sprint("task ", i)) }
+
+// crowd creates up to n tasks, which it returns, and some that are finished
+// and never expire among them. Of a store that takes its time it wants only
+// some hundred.
+func (t *trial) crowd(n int, record func(i int) durabletasks.Record) []durabletasks.Record {
+	const creators, least, patience = 4, 300, time.Second
+	var mu sync.Mutex
+	var crowd []durabletasks.Record
+	var next atomic.Int64
+	began := time.Now()
+	t.parallel(creators, func(int) {
+		for {
+			i := int(next.Add(1))
+			if i > n || i > least && time.Since(began) > patience {
+				return
+			}
+			r := record(i)
+			t.create(r)
+			mu.Lock()
+			crowd = append(crowd, r)
+			mu.Unlock()
+			if i%10 == 0 {
+				r := t.record(fmt.Sprint("finished ", i))
+				r.Status = durabletasks.StatusCompleted
+				t.create(r)
+			}
+		}
+	})
+	return crowd
+}
+
+// scanShowsMany has more tasks than a store reads, or shows, at a time.
+func scanShowsMany(t *trial) {
+	t.shows("of many tasks", t.crowd(1100, t.unfinished)...)
+}
+
+// scanShowsUpdated is for stores that read page by page, in an order that an
+// update changes.
+func scanShowsUpdated(t *trial) {
+	crowd := t.crowd(300, t.unfinished)
+	var want []durabletasks.Record
+	shown := make(map[string]bool)
+	err := t.store.Scan(context.Background(), func(r durabletasks.Record) bool {
+		if shown[r.ID] {
+			t.fatalf("Scan showed task %s twice, which visit had updated", clip(r.ID))
+		}
+		shown[r.ID] = true
+		r.StatusMessage, r.LastUpdatedAt = "updated", r.LastUpdatedAt.Add(time.Second)
+		if len(shown)%3 == 0 {
+			r.Status = durabletasks.StatusCompleted
+		}
+		if r = t.update(r, r.Version); !r.Status.Terminal() {
+			want = append(want, r)
+		}
+		return true
+	})
+	if err != nil {
+		t.fatalf("Scan whose visit updates each task: %v", err)
+	}
+	if len(shown) != len(crowd) {
+		t.fatalf("Scan whose visit updates each task showed %d of %d unfinished tasks", len(shown), len(crowd))
+	}
+	t.shows("after visit updated each task and completed some", want...)
 }
 
 func scanShowsCurrent(t *trial) {
@@ -141,6 +232,75 @@ func scanVisitMayCall(t *trial) {
 	t.shows("after every task was failed")
 }
 
+// scanVisitsInTurn lets other calls of visit in, should there be any: watched
+// sees them.
+func scanVisitsInTurn(t *trial) {
+	for i := range 8 {
+		t.create(t.record(fmt.Sprint("task ", i)))
+	}
+	visits := 0
+	err := t.store.Scan(context.Background(), func(durabletasks.Record) bool {
+		visits++
+		for range 100 {
+			runtime.Gosched()
+		}
+		return true
+	})
+	if err != nil {
+		t.fatalf("Scan: %v", err)
+	}
+	if visits != 8 {
+		t.fatalf("Scan of 8 unfinished tasks called visit %d times, as far as one call followed the other", visits)
+	}
+}
+
+// scanGoesOn ends some tasks when a Scan has begun. They may be shown as they
+// were; every other must be.
+func scanGoesOn(t *trial) {
+	steady := make(map[string]durabletasks.Record)
+	for i := range 9 {
+		r := t.full(fmt.Sprint("steady ", i), i%2)
+		t.create(r)
+		steady[r.ID] = r
+	}
+	ended := make(map[string]durabletasks.Record)
+	for i := range 2 {
+		for _, r := range []durabletasks.Record{t.expiring(fmt.Sprint("swept ", i), time.Hour), t.record(fmt.Sprint("completed ", i))} {
+			t.create(r)
+			ended[r.ID] = r
+		}
+	}
+	shown := make(map[string]bool)
+	err := t.store.Scan(context.Background(), func(r durabletasks.Record) bool {
+		if shown[r.ID] {
+			t.fatalf("Scan showed task %s twice", clip(r.ID))
+		}
+		shown[r.ID] = true
+		want, ok := steady[r.ID]
+		if !ok {
+			want = ended[r.ID]
+		}
+		t.same(r, want, "as Scan showed it, while other tasks ended")
+		if len(shown) == 1 {
+			t.sweep(t.began.Add(time.Hour), 2)
+			for i := range 2 {
+				r := t.record(fmt.Sprint("completed ", i))
+				r.Status = durabletasks.StatusCompleted
+				t.update(r, 0)
+			}
+		}
+		return true
+	})
+	if err != nil {
+		t.fatalf("Scan while tasks are swept and completed: %v", err)
+	}
+	for id := range steady {
+		if !shown[id] {
+			t.fatalf("Scan did not show task %s while other tasks ended", clip(id))
+		}
+	}
+}
+
 func aliasOfScan(t *trial) {
 	t.create(t.roomy("task", 1))
 	for _, r := range t.scan() {
@@ -174,6 +334,29 @@ func doneStopsScan(t *trial) {
 	})
 }
 
+func cancelledStopsScan(t *trial) {
+	for i := range 8 {
+		t.create(t.record(fmt.Sprint("task ", i)))
+	}
+	for _, at := range []int{1, 4} {
+		ctx, cancel := context.WithCancel(context.Background())
+		visits := 0
+		err := t.store.Scan(ctx, func(durabletasks.Record) bool {
+			if visits++; visits == at {
+				cancel()
+			} else if visits > at {
+				t.fatalf("Scan called visit after visit %d of 8 had cancelled its context", at)
+			}
+			return true
+		})
+		cancel()
+		t.wants(err, context.Canceled, "Scan whose context was cancelled by visit %d of 8", at)
+	}
+	if n := len(t.scan()); n != 8 {
+		t.fatalf("Scan showed %d of 8 tasks after Scans that were stopped", n)
+	}
+}
+
 func scanReportsClosed(t *trial) {
 	t.create(t.record("task"))
 	if err := t.store.Close(); err != nil {
@@ -184,6 +367,38 @@ func scanReportsClosed(t *trial) {
 		return true
 	})
 	t.wants(err, durabletasks.ErrClosed, "Scan after Close")
+}
+
+// scanReportsCloseMeanwhile closes the store during a visit. A Close that waits
+// for the Scan is as good as one that ends it.
+func scanReportsCloseMeanwhile(t *trial) {
+	const tasks = 8
+	for i := range tasks {
+		t.create(t.record(fmt.Sprint("task ", i)))
+	}
+	closed := make(chan error, 1)
+	visits := 0
+	err := t.store.Scan(context.Background(), func(durabletasks.Record) bool {
+		if visits++; visits == 1 {
+			go func() { closed <- t.store.Close() }()
+			for spins := 0; len(closed) == 0 && spins < 10_000; spins++ { // it may wait for the Scan
+				runtime.Gosched()
+			}
+		}
+		return true
+	})
+	if visits == 0 {
+		t.fatalf("Scan of %d unfinished tasks did not call visit: %s", tasks, quoteError(err))
+	}
+	if err := <-closed; err != nil {
+		t.fatalf("Close beside a Scan: %v", err)
+	}
+	if err == nil && visits < tasks {
+		t.fatalf("Scan of a store that was closed meanwhile called visit %d times of %d: got no error, want %q", visits, tasks, durabletasks.ErrClosed)
+	}
+	if err != nil {
+		t.wants(err, durabletasks.ErrClosed, "Scan of a store that was closed meanwhile")
+	}
 }
 
 // scanSeesWhole scans while a task is updated and finished.

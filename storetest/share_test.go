@@ -76,7 +76,7 @@ var shareDefects = []defect{
 			}
 		},
 		fails: []string{"S06/one-of-many-instances-updates"},
-		also:  []string{"S11/what-was-acknowledged-during-close-survives"},
+		also:  []string{"S11/what-was-acknowledged-during-close-survives", "S10/update-and-sweep-agree"},
 	},
 	{
 		name:   "instances sweep the same records",
@@ -102,7 +102,7 @@ var shareDefects = []defect{
 			}
 		},
 		fails: []string{"S10/sweeps-of-instances-count-once"},
-		also:  []string{"S14/every-method-at-once"},
+		also:  []string{"S14/every-method-at-once", "S10/update-and-sweep-agree"},
 	},
 	{
 		name:   "close removes what others use",

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +15,8 @@ import (
 // with it. Only New is required. A check that needs a seam which is nil is
 // skipped, and says so.
 type Subject struct {
-	// New returns a new, empty store. It is called once for each check. The
+	// New returns a new, empty store. It is called once for each check, and
+	// again where one has failed, to look for a mistake in the Subject. The
 	// suite closes the store; what else must go is for tb.Cleanup.
 	New func(tb testing.TB) durabletasks.TaskStore
 
@@ -31,11 +34,14 @@ type Subject struct {
 	Now func() time.Time
 
 	// Advance moves the time that Now returns, which otherwise stands still;
-	// a [Clock] does both. Nil means that the time cannot be moved.
+	// a [Clock] does both. Nil means that the time cannot be moved. Checks of
+	// a clock that goes back call it with a negative d; they are skipped if it
+	// ignores that, as [time.Sleep] does.
 	Advance func(d time.Duration)
 
 	// Timeout is how long one check may take; zero means a minute. A check
-	// that takes longer fails and names the calls that have not returned.
+	// that takes longer fails and names the calls that have not returned. It
+	// gets no more than half of the time that go test's -timeout leaves.
 	Timeout time.Duration
 }
 
@@ -45,14 +51,65 @@ type Subject struct {
 //
 // The checks run one after the other. New, Reopen, Share and Advance are called
 // by one goroutine at a time, Now by several.
+//
+// When three checks have not ended in time, or one has not and go test's
+// -timeout is near, the rest is skipped. At the end Run logs how many checks
+// were skipped, and why.
 func Run(t *testing.T, s Subject) {
 	t.Helper()
 	if s.New == nil {
 		t.Fatal("storetest: Subject.New is nil")
 	}
+	var sum summary
 	for _, c := range checks {
-		t.Run(c.name(), func(t *testing.T) { c.run(t, s, testing.Short()) })
+		t.Run(c.name(), func(t *testing.T) {
+			sum.run(newTrial(t, s, testing.Short()), c.run)
+		})
 	}
+	sum.log(t)
+}
+
+// summary is what has become of the checks of a run.
+type summary struct {
+	hung    int
+	skipped int
+	reasons map[string]int
+}
+
+// run runs a check, unless too many before it have not ended: each of them
+// waits for its Timeout, and what go test ends by its own is never printed.
+func (s *summary) run(t *trial, run func(*trial)) {
+	t.tb.Helper()
+	defer func() { // Skip does not return
+		if t.hung {
+			s.hung++
+		} else if t.skip != "" {
+			if s.reasons == nil {
+				s.reasons = make(map[string]int)
+			}
+			s.reasons[t.skip]++
+			s.skipped++
+		}
+	}()
+	if s.hung >= 3 || s.hung > 0 && t.hurried {
+		t.skip = "skipped, because checks before it did not end"
+		t.tb.Skip(t.skip)
+		return
+	}
+	run(t)
+}
+
+// log logs which checks say nothing about the store.
+func (s *summary) log(t testing.TB) {
+	t.Helper()
+	if s.skipped == 0 {
+		return
+	}
+	lines := []string{fmt.Sprintf("storetest: %d of %d checks were skipped", s.skipped, len(checks))}
+	for _, reason := range slices.Sorted(maps.Keys(s.reasons)) {
+		lines = append(lines, fmt.Sprintf("%d %s", s.reasons[reason], reason))
+	}
+	t.Log(strings.Join(lines, "\n\t"))
 }
 
 // check is one rule for a store.
@@ -79,6 +136,7 @@ var checks = slices.SortedStableFunc(slices.Values(slices.Concat(
 	contextChecks,
 	concurrencyChecks,
 	stringChecks,
+	errorChecks,
 	shareChecks,
 	scanChecks,
 	watchChecks,
@@ -91,6 +149,7 @@ const (
 	needsReopen seam = 1 << iota
 	needsShare
 	needsAdvance
+	needsRewind
 	needsScanner
 	needsWatcher
 )

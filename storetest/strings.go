@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcp-durable-tasks/durabletasks"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
@@ -12,6 +13,9 @@ var stringChecks = []check{
 	{"S15", "keys-are-arbitrary-strings", 0, keysAreArbitrary},
 	{"S15", "texts-are-arbitrary-strings", 0, textsAreArbitrary},
 	{"S15", "invalid-utf-8-is-kept", 0, invalidUTF8IsKept},
+	{"S15", "long-strings-are-kept", 0, longIsKept},
+	{"S15", "many-keys-are-kept", 0, manyKeysAreKept},
+	{"S15", "large-records-are-kept", 0, largeIsKept},
 }
 
 // hostile are strings that something between a caller and a disk is known to
@@ -94,10 +98,13 @@ func textsAreArbitrary(t *trial) {
 	}
 }
 
+// broken are strings that are not UTF-8, and what one becomes when it is
+// repaired.
+var broken = []string{"\xff", "\xfe", "a\xffb", "\xc0\x80", "\xed\xa0\x80", "\xe2\x82", "\ufffd"}
+
 // invalidUTF8IsKept uses strings that are no text. A JSON encoder on the way
 // makes U+FFFD of their bytes, and with that one id of two.
 func invalidUTF8IsKept(t *trial) {
-	broken := []string{"\xff", "\xfe", "a\xffb", "\xc0\x80", "\xed\xa0\x80", "\xe2\x82", "\ufffd"}
 	t.idsAreKept(broken)
 	r := t.record("task")
 	r.StatusMessage, r.Owner = "\xff", "\xfe"
@@ -108,4 +115,79 @@ func invalidUTF8IsKept(t *trial) {
 	}
 	t.create(r)
 	t.stored(r, "with strings that are not UTF-8")
+}
+
+// What a store must take, at least.
+const (
+	longID   = 10 << 10
+	longText = 65 << 10
+	manyKeys = 1000
+)
+
+// long returns a record whose strings are as long as a store must take them;
+// that they end in letter is what tells them from others.
+func (t *trial) long(letter string) durabletasks.Record {
+	r := t.record(strings.Repeat("i", longID-1) + letter)
+	s := strings.Repeat("s", longText-1) + letter
+	r.StatusMessage, r.Owner = s, s
+	r.InputRequests = map[string]wire.JSON{s: text("request " + letter)}
+	r.InputResponses = map[string]wire.JSON{s: text("response " + letter)}
+	r.UsedInputKeys = []string{s}
+	return r
+}
+
+func longIsKept(t *trial) {
+	for _, letter := range []string{"a", "b"} {
+		t.create(t.long(letter))
+	}
+	for _, letter := range []string{"a", "b"} {
+		t.stored(t.long(letter), "with long strings, beside similar ones")
+		next := t.long(letter)
+		next.StatusMessage, next.Owner = next.Owner+"!", next.Owner+"?"
+		got := t.update(next, 0)
+		next.Version = 1
+		t.same(got, next, "as Update returned it")
+		t.stored(next, "with long strings, after Update")
+	}
+}
+
+// many returns a record with as many keys as a store must take.
+func (t *trial) many(id string) durabletasks.Record {
+	r := t.record(id)
+	r.InputRequests, r.InputResponses = make(map[string]wire.JSON), make(map[string]wire.JSON)
+	for i := range manyKeys {
+		key := fmt.Sprint("key ", i)
+		r.InputRequests[key] = number(`{"request":%d}`, i)
+		r.InputResponses[key] = number(`{"response":%d}`, i)
+		r.UsedInputKeys = append(r.UsedInputKeys, key)
+	}
+	return r
+}
+
+func manyKeysAreKept(t *trial) {
+	r := t.many("created")
+	t.create(r)
+	t.stored(r, "after Create with many keys")
+	r = t.record("updated")
+	t.create(r)
+	r = t.many("updated")
+	got := t.update(r, 0)
+	r.Version = 1
+	t.same(got, r, "as Update returned it")
+	t.stored(r, "after Update with many keys")
+}
+
+// largeIsKept has much in every field, almost 4 MiB together.
+func largeIsKept(t *trial) {
+	r := t.many("large")
+	r.StatusMessage, r.Owner = t.long("a").StatusMessage, t.long("b").Owner
+	r.Payload, r.Checkpoint, r.Result = mebibytes()[0], mebibytes()[1], mebibytes()[2]
+	r.InputResponses["large"] = text(strings.Repeat("r", 512<<10))
+	t.create(r)
+	t.stored(r, "after Create, with almost 4 MiB")
+	r.Payload, r.Checkpoint = r.Checkpoint, r.Payload
+	got := t.update(r, 0)
+	r.Version = 1
+	t.same(got, r, "as Update returned it")
+	t.stored(r, "after Update, with almost 4 MiB")
 }

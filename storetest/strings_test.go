@@ -12,13 +12,13 @@ var stringDefects = []defect{
 		name:  "ids are trimmed",
 		plant: func(p *planted) { underID(p, strings.TrimSpace) },
 		fails: []string{"S15/ids-are-arbitrary-strings"},
-		also:  []string{"S03/unknown-id-is-not-found", "S11/hostile-strings-and-json-survive"},
+		also:  []string{"S03/unknown-id-is-not-found", "S11/hostile-strings-and-json-survive", "Scanner/shows-every-id"},
 	},
 	{
 		name:  "ids are without case",
 		plant: func(p *planted) { underID(p, strings.ToLower) },
 		fails: []string{"S15/ids-are-arbitrary-strings"},
-		also:  []string{"S03/unknown-id-is-not-found", "S11/hostile-strings-and-json-survive", "S15/*", "Scanner/visit-may-call-the-store"},
+		also:  []string{"S03/unknown-id-is-not-found", "S11/hostile-strings-and-json-survive", "S15/*", "Scanner/visit-may-call-the-store", "Scanner/shows-every-id"},
 	},
 	{
 		name: "ids end at a NUL",
@@ -29,13 +29,13 @@ var stringDefects = []defect{
 			})
 		},
 		fails: []string{"S15/ids-are-arbitrary-strings"},
-		also:  []string{"S03/unknown-id-is-not-found", "S11/hostile-strings-and-json-survive"},
+		also:  []string{"S03/unknown-id-is-not-found", "S11/hostile-strings-and-json-survive", "Scanner/shows-every-id"},
 	},
 	{
 		name:  "ids have 255 bytes",
 		plant: func(p *planted) { underID(p, func(s string) string { return s[:min(len(s), 255)] }) },
 		fails: []string{"S15/ids-are-arbitrary-strings"},
-		also:  []string{"S11/hostile-strings-and-json-survive"},
+		also:  []string{"S11/hostile-strings-and-json-survive", "S15/long-strings-are-kept", "Scanner/shows-every-id"},
 	},
 	{
 		name: "the empty id is none",
@@ -48,7 +48,7 @@ var stringDefects = []defect{
 			}
 		},
 		fails: []string{"S15/ids-are-arbitrary-strings"},
-		also:  []string{"S11/hostile-strings-and-json-survive"},
+		also:  []string{"S11/hostile-strings-and-json-survive", "Scanner/shows-every-id"},
 	},
 	{
 		name: "a key named like a prototype is dropped",
@@ -96,7 +96,7 @@ var stringDefects = []defect{
 			}
 		},
 		fails: []string{"S15/texts-are-arbitrary-strings"},
-		also:  []string{"S11/hostile-strings-and-json-survive"},
+		also:  []string{"S11/hostile-strings-and-json-survive", "S11/long-strings-and-many-keys-survive", "S15/long-strings-are-kept", "S15/large-records-are-kept"},
 	},
 	{
 		name: "strings are made valid UTF-8",
@@ -113,6 +113,61 @@ var stringDefects = []defect{
 			underID(p, func(s string) string { return strings.ToValidUTF8(s, "\ufffd") })
 		},
 		fails: []string{"S15/invalid-utf-8-is-kept"},
+		also:  []string{"Scanner/shows-every-id"},
+	},
+	{
+		name: "texts have 64 KiB less one",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r.StatusMessage = r.StatusMessage[:min(len(r.StatusMessage), 1<<16-1)]
+				return r.Clone()
+			}
+		},
+		fails: []string{"S15/long-strings-are-kept"},
+		also:  []string{"S11/long-strings-and-many-keys-survive", "S15/large-records-are-kept"},
+	},
+	{
+		name: "keys have 64 KiB less one",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r = r.Clone()
+				for key, j := range r.InputRequests {
+					delete(r.InputRequests, key)
+					r.InputRequests[key[:min(len(key), 1<<16-1)]] = j
+				}
+				return r
+			}
+		},
+		fails: []string{"S15/long-strings-are-kept"},
+		also:  []string{"S11/long-strings-and-many-keys-survive"},
+	},
+	{
+		name: "there are 255 keys",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r.UsedInputKeys = r.UsedInputKeys[:min(len(r.UsedInputKeys), 255)]
+				return r.Clone()
+			}
+		},
+		fails: []string{"S15/many-keys-are-kept"},
+		also:  []string{"S11/long-strings-and-many-keys-survive", "S15/large-records-are-kept"},
+	},
+	{
+		name: "records have 3 MiB",
+		plant: func(p *planted) {
+			p.admit = func(r record) error {
+				size := 0
+				eachJSON(r, func(j wire.JSON) wire.JSON {
+					size += j.Len()
+					return j
+				})
+				if size > 3<<20 {
+					return errors.New("too large")
+				}
+				return p.doAdmit(r)
+			}
+		},
+		fails: []string{"S15/large-records-are-kept"},
 	},
 }
 
@@ -139,17 +194,19 @@ func underID(p *planted, f func(string) string) {
 		r.ID = f(r.ID)
 		return r
 	}
-	named := func(r record, id string) record {
-		r.ID = id
-		return r
+	named := func(r record, id string, err error) (record, error) {
+		if err == nil {
+			r.ID = id
+		}
+		return r, err
 	}
 	p.create = func(c ctx, r record) error { return p.doCreate(c, stored(r)) }
 	p.get = func(c ctx, id string) (record, error) {
 		r, err := p.doGet(c, f(id))
-		return named(r, id), err
+		return named(r, id, err)
 	}
 	p.update = func(c ctx, next record, expected int64) (record, error) {
 		r, err := p.doUpdate(c, stored(next), expected)
-		return named(r, next.ID), err
+		return named(r, next.ID, err)
 	}
 }

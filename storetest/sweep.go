@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -14,11 +15,17 @@ var sweepChecks = []check{
 	{"S10", "expired-are-counted-and-removed", 0, sweepCounts},
 	{"S10", "expired-by-the-clock-are-counted", needsAdvance, sweepByClock},
 	{"S10", "time-given-decides", 0, sweepGoesByItsArgument},
+	{"S10", "any-time-is-a-moment", 0, sweepTakesAnyTime},
+	{"S10", "earlier-time-leaves-what-expired-since", 0, earlierSweepLeaves},
 	{"S10", "changed-ttl-counts", 0, sweepGoesByCurrentTTL},
 	{"S10", "swept-ids-are-free", 0, sweptIDsAreFree},
 	{"S10", "no-limit-is-never-swept", 0, noLimitIsNeverSwept},
 	{"S10", "many-are-swept-at-once", 0, manyAreSwept},
 	{"S10", "concurrent-sweeps-count-once", 0, concurrentSweepsCountOnce},
+	{"S10", "update-and-sweep-agree", 0, updateAndSweepAgree},
+	{"S10", "reopen-removes-nothing", needsReopen, reopenRemovesNothing},
+	{"S10", "clock-that-went-back-finds-all", needsAdvance | needsRewind, clockWentBack},
+	{"S10", "clock-that-went-back-finds-all-after-a-reopen", needsAdvance | needsRewind | needsReopen, clockWentBackReopened},
 }
 
 func sweepOfEmpty(t *trial) {
@@ -72,6 +79,52 @@ func sweepGoesByItsArgument(t *trial) {
 	t.expired("task", "swept at exactly its expiry")
 }
 
+// sweepTakesAnyTime sweeps at times that are not in UTC, no whole
+// milliseconds, and far off.
+func sweepTakesAnyTime(t *trial) {
+	r := t.expiring("task", time.Hour)
+	t.create(r)
+	at := r.CreatedAt.Add(time.Hour)
+	ahead, behind := time.FixedZone("ahead", 14*3600), time.FixedZone("behind", -12*3600)
+	for _, early := range []time.Time{
+		{},
+		at.Add(-time.Millisecond).In(ahead),
+		at.Add(-time.Millisecond).In(behind),
+		at.Add(-time.Millisecond / 2),
+		at.Add(-time.Nanosecond),
+	} {
+		if n, err := t.store.Sweep(context.Background(), early); err != nil || n != 0 {
+			t.fatalf("Sweep %v before the only expiry, at %v: got %d and %s, want 0", at.Sub(early), early, n, quoteError(err))
+		}
+		t.stored(r, fmt.Sprintf("after a Sweep at %v, before its expiry", early))
+	}
+	for _, late := range []time.Time{
+		at.In(ahead),
+		at.In(behind),
+		at.Add(time.Nanosecond),
+		time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC),
+	} {
+		if n, err := t.store.Sweep(context.Background(), late); err != nil || n != 1 {
+			t.fatalf("Sweep at %v of a record that is expired from %v on: got %d and %s, want 1", late, at, n, quoteError(err))
+		}
+		t.create(r)
+	}
+}
+
+// earlierSweepLeaves needs no clock: the task has been expired for an hour.
+func earlierSweepLeaves(t *trial) {
+	r := t.expiring("task", time.Hour)
+	r.CreatedAt = r.CreatedAt.Add(-2 * time.Hour)
+	t.create(r)
+	at := r.CreatedAt.Add(time.Hour)
+	for _, early := range []time.Time{{}, r.CreatedAt, at.Add(-time.Millisecond)} {
+		if n, err := t.store.Sweep(context.Background(), early); err != nil || n != 0 {
+			t.fatalf("Sweep at %v, when nothing was expired yet, but one record is now: got %d and %s, want 0", early, n, quoteError(err))
+		}
+	}
+	t.sweep(at, 1)
+}
+
 func sweepGoesByCurrentTTL(t *trial) {
 	for id, ttl := range map[string]time.Duration{"longer": time.Hour, "shorter": 48 * time.Hour, "taken away": time.Hour, "given": durabletasks.NoLimit} {
 		t.create(t.expiring(id, ttl))
@@ -114,14 +167,11 @@ func noLimitIsNeverSwept(t *trial) {
 
 // manyAreSwept has more records than a store removes in one batch.
 func manyAreSwept(t *trial) {
-	n := t.rounds(300)
-	for i := range n {
-		t.create(t.expiring(fmt.Sprint("short ", i), time.Hour))
-	}
+	crowd := t.crowd(1100, func(i int) durabletasks.Record { return t.expiring(fmt.Sprint("short ", i), time.Hour) })
 	t.create(t.expiring("long", 48*time.Hour))
-	t.sweep(t.began.Add(24*time.Hour), n)
-	for i := range n {
-		t.expired(fmt.Sprint("short ", i), "which was swept")
+	t.sweep(t.began.Add(24*time.Hour), len(crowd))
+	for i := range len(crowd) / 10 {
+		t.expired(crowd[i*10].ID, "which was swept")
 	}
 	t.fresh("long", "after a Sweep before its expiry")
 	t.sweep(t.began.Add(24*time.Hour), 0)
@@ -145,4 +195,99 @@ func concurrentSweepsCountOnce(t *trial) {
 			t.fatalf("%d concurrent Sweeps of %d records counted %d", sweepers, n, got)
 		}
 	}
+}
+
+// updateAndSweepAgree raises TTLs while a Sweep removes what was expired with
+// the old ones. Either comes first, and both must say so.
+func updateAndSweepAgree(t *trial) {
+	const tasks = 8
+	for round := range t.rounds(30) {
+		id := func(i int) string { return fmt.Sprint("round ", round, " task ", i) }
+		for i := range tasks {
+			t.create(t.expiring(id(i), time.Hour))
+		}
+		swept := 0
+		var errs [tasks]error
+		t.parallel(tasks+1, func(i int) {
+			if i < tasks {
+				_, errs[i] = t.store.Update(context.Background(), t.record(id(i)), 0)
+				return
+			}
+			for range round {
+				runtime.Gosched() // to some of the others
+			}
+			var err error
+			if swept, err = t.store.Sweep(context.Background(), t.began.Add(time.Hour)); err != nil {
+				t.fatalf("Sweep beside Updates: %v", err)
+			}
+		})
+		gone := 0
+		for i, err := range errs {
+			if err != nil {
+				t.wants(err, durabletasks.ErrNotFound, "Update that takes the TTL away, beside a Sweep")
+				t.gone(id(i), "which a Sweep has removed before its Update")
+				gone++
+				continue
+			}
+			want := t.record(id(i))
+			want.Version = 1
+			t.stored(want, "whose TTL an Update has taken away, beside a Sweep")
+		}
+		if swept != gone {
+			t.fatalf("Sweep counted %d records, but %d Updates beside it found none", swept, gone)
+		}
+	}
+}
+
+// reopenRemovesNothing needs no clock: the tasks have been expired for an hour.
+func reopenRemovesNothing(t *trial) {
+	for i, status := range statuses {
+		r := t.expiring(fmt.Sprint("task ", i), time.Hour)
+		r.CreatedAt = r.CreatedAt.Add(-2 * time.Hour)
+		r.Status = status
+		t.create(r)
+	}
+	for range 2 {
+		t.reopen()
+	}
+	if n, err := t.store.Sweep(context.Background(), t.now()); err != nil || n != len(statuses) {
+		t.fatalf("Sweep of %d records that had expired before a reopen: got %d and %s", len(statuses), n, quoteError(err))
+	}
+}
+
+func clockWentBack(t *trial) { t.clockGoesBack(func() {}) }
+
+func clockWentBackReopened(t *trial) { t.clockGoesBack(t.reopen) }
+
+// clockGoesBack puts the clock ahead, uses the store, and puts the clock back.
+// Nobody has swept, so what had seemed expired is there again.
+func (t *trial) clockGoesBack(meanwhile func()) {
+	ctx := context.Background()
+	var want []durabletasks.Record
+	for i := range statuses {
+		r := t.full(fmt.Sprint("task ", i), i)
+		t.create(r)
+		want = append(want, t.update(r, 0))
+	}
+	const ahead = 1000 * 24 * time.Hour
+	t.advance(ahead)
+	meanwhile()
+	for _, r := range want {
+		t.expired(r.ID, "when the clock was ahead")
+		_, err := t.store.Update(ctx, t.record(r.ID), 1)
+		t.wants(err, durabletasks.ErrNotFound, "Update of a task that is expired, when the clock was ahead")
+	}
+	t.create(t.record("new"))
+	t.update(t.record("new"), 0)
+	t.sweep(t.began, 0)
+	meanwhile()
+	t.advance(-ahead)
+	for _, r := range want {
+		t.stored(r, "when the clock had been ahead and was put right")
+	}
+	meanwhile()
+	for _, r := range want {
+		t.stored(r, "when the clock had been ahead and was put right")
+	}
+	t.sweep(t.began.Add(ahead), len(want))
 }

@@ -36,7 +36,7 @@ var sweepDefects = []defect{
 			}
 		},
 		fails: []string{"S10/expired-are-counted-and-removed", "S10/expired-by-the-clock-are-counted", "S10/time-given-decides"},
-		also:  []string{"S10/*", "S11/*", "S14/every-method-at-once", "Scanner/*"},
+		also:  []string{"S10/*", "S11/*", "S14/every-method-at-once", "Scanner/*", "S09/ttl-of-zero-expires-at-once", "S13/done-context-stops-sweep", "S13/cancelled-sweep-is-all-or-nothing"},
 	},
 	{
 		name: "a sweep counts and does not remove",
@@ -54,7 +54,7 @@ var sweepDefects = []defect{
 			}
 		},
 		fails: []string{"S10/expired-are-counted-and-removed", "S10/expired-by-the-clock-are-counted", "S10/swept-ids-are-free", "S10/many-are-swept-at-once"},
-		also:  []string{"S10/*", "S03/swept-is-not-found", "S05/recreated-task-starts-at-zero", "S11/*", "S14/every-method-at-once", "Scanner/shows-current-records"},
+		also:  []string{"S10/*", "S03/swept-is-not-found", "S05/recreated-task-starts-at-zero", "S11/*", "S14/every-method-at-once", "Scanner/shows-current-records", "S13/cancelled-sweep-is-all-or-nothing", "S13/done-context-stops-sweep"},
 	},
 	{
 		name: "a sweep goes by the store's clock",
@@ -62,7 +62,7 @@ var sweepDefects = []defect{
 			p.sweep = func(c ctx, now time.Time) (int, error) { return p.doSweep(c, p.now()) }
 		},
 		fails: []string{"S10/time-given-decides"},
-		also:  []string{"S10/*", "S03/swept-is-not-found", "S05/recreated-task-starts-at-zero", "S11/*", "S13/done-context-stops-sweep", "S14/every-method-at-once", "Scanner/shows-current-records"},
+		also:  []string{"S10/*", "S03/swept-is-not-found", "S05/recreated-task-starts-at-zero", "S11/*", "S13/done-context-stops-sweep", "S14/every-method-at-once", "Scanner/shows-current-records", "Scanner/goes-on-when-tasks-end-meanwhile", "S13/cancelled-sweep-is-all-or-nothing"},
 	},
 	{
 		name: "a sweep before the last sweep's time is left out",
@@ -82,7 +82,7 @@ var sweepDefects = []defect{
 			}
 		},
 		fails: []string{"S10/concurrent-sweeps-count-once"},
-		also:  []string{"S14/every-method-at-once", "S13/done-context-stops-sweep"},
+		also:  []string{"S14/every-method-at-once", "S13/done-context-stops-sweep", "S10/any-time-is-a-moment", "S13/cancelled-sweep-is-all-or-nothing"},
 	},
 	{
 		name: "a sweep removes twenty",
@@ -123,7 +123,7 @@ var sweepDefects = []defect{
 			}
 		},
 		fails: []string{"S10/expired-are-counted-and-removed"},
-		also:  append([]string{"S13/*"}, everyRace...),
+		also:  append([]string{"S13/*", "S10/clock-that-went-back-finds-all", "S10/clock-that-went-back-finds-all-after-a-reopen"}, everyRace...),
 	},
 	{
 		name: "a sweep keeps what has not ended",
@@ -148,7 +148,7 @@ var sweepDefects = []defect{
 			}
 		},
 		fails: []string{"S10/expired-are-counted-and-removed"},
-		also:  append([]string{"S10/swept-ids-are-free"}, everyRace...),
+		also:  append([]string{"S10/swept-ids-are-free", "S04/scans-of-expired-remove-nothing", "S10/clock-that-went-back-finds-all", "S10/clock-that-went-back-finds-all-after-a-reopen", "S10/reopen-removes-nothing"}, everyRace...),
 	},
 	{
 		name: "a sweep goes by the first ttl",
@@ -180,7 +180,7 @@ var sweepDefects = []defect{
 			}
 		},
 		fails: []string{"S10/changed-ttl-counts"},
-		also:  []string{"S11/reopened-store-goes-on"},
+		also:  []string{"S11/reopened-store-goes-on", "S10/update-and-sweep-agree"},
 	},
 	{
 		name: "a swept id stays taken",
@@ -195,7 +195,7 @@ var sweepDefects = []defect{
 			}
 		},
 		fails: []string{"S10/swept-ids-are-free", "S10/expired-by-the-clock-are-counted"},
-		also:  []string{"S05/recreated-task-starts-at-zero", "S11/*"},
+		also:  []string{"S05/recreated-task-starts-at-zero", "S11/*", "S10/any-time-is-a-moment"},
 	},
 	{
 		name: "no limit is swept in the far future",
@@ -238,6 +238,128 @@ var sweepDefects = []defect{
 			}
 		},
 		fails: []string{"S10/concurrent-sweeps-count-once"},
-		also:  []string{"S14/every-method-at-once"},
+		also:  []string{"S14/every-method-at-once", "S10/update-and-sweep-agree"},
+	},
+	{
+		name: "a sweep rounds its time",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) { return p.doSweep(c, now.Round(time.Millisecond)) }
+		},
+		fails: []string{"S10/any-time-is-a-moment"},
+	},
+	{
+		name: "a sweep takes its time for one in UTC",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				_, offset := now.Zone()
+				return p.doSweep(c, now.Add(time.Duration(offset)*time.Second))
+			}
+		},
+		fails: []string{"S10/any-time-is-a-moment"},
+	},
+	{
+		name: "a sweep without a time is one by the clock",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				if now.IsZero() {
+					now = p.now()
+				}
+				return p.doSweep(c, now)
+			}
+		},
+		fails: []string{"S10/earlier-time-leaves-what-expired-since"},
+	},
+	{
+		name: "a sweep removes what is expired by now, too",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				if by := p.now(); by.After(now) {
+					now = by
+				}
+				return p.doSweep(c, now)
+			}
+		},
+		fails: []string{"S10/earlier-time-leaves-what-expired-since"},
+		also:  []string{"S10/clock-that-went-back-finds-all", "S10/clock-that-went-back-finds-all-after-a-reopen"},
+	},
+	{
+		name: "a sweep looks first and removes later",
+		plant: func(p *planted) {
+			p.sweep = func(c ctx, now time.Time) (int, error) {
+				p.mu.Lock()
+				err := p.usable(c)
+				var expired []string
+				for id, r := range p.records {
+					if p.expired(r, now) {
+						expired = append(expired, id)
+					}
+				}
+				p.mu.Unlock()
+				if err != nil || len(expired) == 0 {
+					return 0, err
+				}
+				betweenLookAndWrite()
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				n := 0
+				for _, id := range expired {
+					if _, ok := p.records[id]; ok {
+						p.remove(id)
+						n++
+					}
+				}
+				return n, nil
+			}
+		},
+		fails: []string{"S10/update-and-sweep-agree"},
+	},
+	{
+		name: "an update brings back what a sweep removed meanwhile",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				p.mu.Lock()
+				err := p.usable(c)
+				if err == nil {
+					err = p.accept(next, expected)
+				}
+				p.mu.Unlock()
+				if err != nil {
+					return record{}, err
+				}
+				betweenLookAndWrite()
+				p.mu.Lock()
+				if old, ok := p.records[next.ID]; !ok && p.usable(c) == nil {
+					next.Version = expected
+					p.put(next)
+				} else if ok && old.Version != expected {
+					p.mu.Unlock()
+					return record{}, &durabletasks.ConflictError{Expected: expected, Actual: old.Version}
+				}
+				p.mu.Unlock()
+				return p.doUpdate(c, next, expected)
+			}
+		},
+		fails: []string{"S10/update-and-sweep-agree"},
+	},
+	{
+		name: "a reopen removes what has expired",
+		plant: func(p *planted) {
+			p.saved = func(r record) (record, bool) { return r, !p.expired(r, p.now()) }
+		},
+		fails: []string{"S10/reopen-removes-nothing", "S10/clock-that-went-back-finds-all-after-a-reopen"},
+	},
+	{
+		name: "what was found expired stays so",
+		plant: func(p *planted) {
+			found := make(map[string]bool)
+			p.expired = func(r record, now time.Time) bool {
+				if r.Expired(p.now()) {
+					found[r.ID] = true
+				}
+				return r.Expired(now) || found[r.ID] && r.TTL >= 0
+			}
+		},
+		fails: []string{"S10/clock-that-went-back-finds-all"},
+		also:  []string{"S10/*"},
 	},
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -27,12 +28,20 @@ type trial struct {
 	stop    func() // ends the calling goroutine after a failure
 	timeout *time.Timer
 	skip    string
+
+	given     func() time.Time // the subject's own Now
+	elsewhere func() time.Time // the time that a store goes by which goes by the wrong one
+	hurried   bool             // go test's -timeout leaves less than the subject's Timeout
+	hung      bool             // it did not end
+
+	reopenedSame bool // Reopen returned what it was given
 }
 
 // failures are what has failed, for a check's goroutines to add to.
 type failures struct {
 	mu    sync.Mutex
 	texts []string
+	hint  string
 }
 
 // add adds a failure, unless there are some already: checks that repeat
@@ -45,29 +54,48 @@ func (f *failures) add(text string) {
 	}
 }
 
+// explain adds a hint to the failures.
+func (f *failures) explain(hint string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hint = "\n\tHint: " + hint
+}
+
 // String returns the failures, or "".
 func (f *failures) String() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return strings.Join(f.texts, "\n")
+	return strings.Join(f.texts, "\n") + f.hint
 }
 
 // newTrial returns a trial of the subject for the test tb; short as rounds has
 // it.
 func newTrial(tb testing.TB, s Subject, short bool) *trial {
+	given, elsewhere := s.Now, time.Now
 	if s.Now == nil {
 		s.Now = time.Now
+		elsewhere = new(Clock).Now
 	}
 	if s.Timeout == 0 {
 		s.Timeout = time.Minute
 	}
-	return &trial{tb: tb, subject: s, short: short, calls: new(calls), failed: new(failures), stop: runtime.Goexit}
+	t := &trial{tb: tb, subject: s, short: short, calls: new(calls), failed: new(failures), stop: runtime.Goexit}
+	t.given, t.elsewhere = given, elsewhere
+	// What fails after go test has ended the process by its own -timeout is
+	// never printed.
+	if tb, ok := tb.(interface{ Deadline() (time.Time, bool) }); ok {
+		if deadline, ok := tb.Deadline(); ok {
+			left := max(time.Until(deadline)/2, time.Millisecond)
+			t.hurried = left < s.Timeout
+			t.subject.Timeout = min(left, s.Timeout)
+		}
+	}
+	return t
 }
 
-// run runs the check and reports to the test tb.
-func (c check) run(tb testing.TB, s Subject, short bool) {
-	tb.Helper()
-	t := newTrial(tb, s, short)
+// run runs the check and reports to the trial's test.
+func (c check) run(t *trial) {
+	t.tb.Helper()
 	t.attempt(c, func() { t.perform(c) })
 }
 
@@ -76,8 +104,8 @@ func (c check) run(tb testing.TB, s Subject, short bool) {
 func (t *trial) attempt(c check, perform func()) {
 	tb := t.tb
 	tb.Helper()
-	if reason := t.subject.missing(c.needs); reason != "" {
-		tb.Skip(reason)
+	if t.skip = t.subject.missing(c.needs); t.skip != "" {
+		tb.Skip(t.skip)
 		return
 	}
 	t.await(perform)
@@ -101,6 +129,7 @@ func (t *trial) await(f func()) {
 	select {
 	case <-ended:
 	case <-t.timeout.C:
+		t.hung = true
 		t.errorf("the check did not end in %v; calls that have not returned: %s\n\n%s", t.subject.Timeout, t.calls.names(), stacks(""))
 	}
 }
@@ -120,6 +149,11 @@ func stacks(text string) string {
 
 // perform runs the check's function on a new store and closes the store.
 func (t *trial) perform(c check) {
+	defer func() {
+		if t.failed.String() != "" {
+			t.explain(c.needs)
+		}
+	}()
 	t.began = t.now()
 	t.store = t.open("New", t.subject.New)
 	defer t.close()
@@ -131,12 +165,21 @@ func (t *trial) perform(c check) {
 		t.skip = "skipped, because the store does not implement durabletasks.Watcher"
 		return
 	}
+	if c.needs&needsRewind != 0 && !t.canGoBack() {
+		t.skip = "skipped, because Subject.Advance does not move the time back"
+		return
+	}
 	c.f(t)
 }
 
 // open calls one of the subject's functions that return a store.
 func (t *trial) open(name string, f func(testing.TB) durabletasks.TaskStore) *watched {
 	ended := t.calls.begin("%s", name)
+	defer func() {
+		if p := recover(); p != nil {
+			t.fatalf("Subject.%s panicked: %v\n%s", name, p, debug.Stack())
+		}
+	}()
 	store := f(t.tb)
 	ended()
 	if store == nil {
@@ -173,6 +216,7 @@ func (t *trial) reopen() {
 	}
 	old := t.store.TaskStore
 	t.store = t.open("Reopen", func(tb testing.TB) durabletasks.TaskStore { return t.subject.Reopen(tb, old) })
+	t.reopenedSame = sameStore(old, t.store.TaskStore)
 }
 
 // now returns the store's time in whole milliseconds, as the engine stamps it.
@@ -187,6 +231,17 @@ func (t *trial) advance(d time.Duration) {
 	if now := t.subject.Now(); !now.Equal(want) {
 		t.fatalf("Subject.Advance(%v) moved Subject.Now by %v: the time must stand still but for Advance", d, d+now.Sub(want))
 	}
+}
+
+// canGoBack reports whether the store's time can be moved back.
+func (t *trial) canGoBack() bool {
+	before := t.subject.Now()
+	t.subject.Advance(-time.Millisecond)
+	if !t.subject.Now().Before(before) {
+		return false
+	}
+	t.subject.Advance(time.Millisecond)
+	return true
 }
 
 // rounds returns how often a check repeats something: n times, or a few if it

@@ -104,6 +104,65 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 			check: check,
 			want:  []string{"Close, when the check had ended: disk full"},
 		},
+		"a panic in New": {
+			subject: storetest.Subject{New: func(testing.TB) durabletasks.TaskStore { panic("no directory") }},
+			check:   check,
+			want:    []string{"S06: ", "Subject.New panicked: no directory", "trial_test.go:"},
+		},
+		"a panic in Reopen": {
+			subject: func() storetest.Subject {
+				s := subject(func(*planted) {})
+				s.Reopen = func(_ testing.TB, old durabletasks.TaskStore) durabletasks.TaskStore {
+					return old.(*durabletasks.MemStore)
+				}
+				return s
+			}(),
+			check: "S11/versions-survive",
+			want:  []string{"S11: ", "Subject.Reopen panicked: interface conversion", "trial_test.go:"},
+		},
+		"a Reopen that returns the closed store": {
+			subject: func() storetest.Subject {
+				s := subject(func(*planted) {})
+				s.Reopen = func(_ testing.TB, old durabletasks.TaskStore) durabletasks.TaskStore { return old }
+				return s
+			}(),
+			check: "S11/versions-survive",
+			want:  []string{"durabletasks: closed", "Hint: Subject.Reopen returned the store that was closed"},
+		},
+		"a Reopen of something else": {
+			subject: func() storetest.Subject {
+				s := subject(func(*planted) {})
+				s.Reopen = func(tb testing.TB, _ durabletasks.TaskStore) durabletasks.TaskStore { return s.New(tb) }
+				return s
+			}(),
+			check: "S11/versions-survive",
+			want:  []string{"got error", "Hint: what Subject.Reopen opens has nothing of what was stored before"},
+		},
+		"a store on the system's clock": {
+			subject: func() storetest.Subject {
+				var clock storetest.Clock
+				s := subjectBy(time.Now, func(*planted) {})
+				s.Now, s.Advance = clock.Now, clock.Advance
+				return s
+			}(),
+			check: "S09/expiry-includes-its-moment",
+			want:  []string{"Hint: the store does not go by the time of the Subject, 2026-01-01 00:00:00 +0000 UTC, but by one near 20"},
+		},
+		"a store on a clock that the subject does not have": {
+			subject: subjectBy(new(storetest.Clock).Now, func(*planted) {}),
+			check:   "S09/ttl-made-shorter-than-the-task-is-old",
+			want:    []string{"Hint: the store does not go by the time of the Subject, 20", "but by one near 2026-01-01 00:00:00 +0000 UTC"},
+		},
+		"times that print alike": {
+			subject: subject(func(p *planted) {
+				p.out = func(r record) record {
+					r.CreatedAt = r.CreatedAt.In(time.FixedZone("UTC", 0))
+					return r.Clone()
+				}
+			}),
+			check: "S01/created-record-is-visible",
+			want:  []string{`CreatedAt is 2026-01-01 00:00:00 +0000 UTC (whose Location is "UTC" and not time.UTC), want 2026-01-01 00:00:00 +0000 UTC`},
+		},
 		"a clock that runs": {
 			subject: storetest.Subject{
 				New: func(testing.TB) durabletasks.TaskStore {
@@ -154,5 +213,78 @@ func TestMissingSeamsSkip(t *testing.T) {
 		if n == 0 {
 			t.Errorf("no check is skipped because %s", reason)
 		}
+	}
+}
+
+// TestNoHintForTheStoresOwnMistakes has defects that look like those of a
+// subject.
+func TestNoHintForTheStoresOwnMistakes(t *testing.T) {
+	for check, plant := range map[string]func(*planted){
+		"S09/expiry-includes-its-moment": func(p *planted) { p.expired = func(record, time.Time) bool { return false } },
+		"S01/created-record-is-visible":  func(p *planted) { p.expired = func(record, time.Time) bool { return true } },
+		"S11/created-records-survive": func(p *planted) {
+			p.saved = func(r record) (record, bool) { return r, r.Status == durabletasks.StatusWorking }
+		},
+	} {
+		failure := outcome(t, subject(plant), check).Failure
+		if failure == "" {
+			t.Errorf("%s passes", check)
+		}
+		if strings.Contains(failure, "Hint: ") {
+			t.Errorf("%s fails with a hint: %s", check, failure)
+		}
+	}
+}
+
+// TestHangsBeforeTheDeadline has a deadline as go test's -timeout makes it.
+func TestHangsBeforeTheDeadline(t *testing.T) {
+	s := subject(func(p *planted) { p.create = func(ctx, record) error { select {} } })
+	began := time.Now()
+	outcomes := storetest.OutcomesBefore(t, s, time.Now().Add(3*time.Second))
+	if took := time.Since(began); took > 2900*time.Millisecond {
+		t.Errorf("the suite took %v, where go test would end it after 3s", took)
+	}
+	failed, skipped := 0, 0
+	for _, outcome := range outcomes {
+		if strings.Contains(outcome.Failure, "calls that have not returned: Create of task") {
+			failed++
+		}
+		if strings.Contains(outcome.Skip, "checks before it did not end") {
+			skipped++
+		}
+	}
+	if failed != 1 || skipped < 50 {
+		t.Errorf("%d checks failed and %d were skipped, want 1 and the rest", failed, skipped)
+	}
+}
+
+// TestHangsEndTheSuite has no deadline.
+func TestHangsEndTheSuite(t *testing.T) {
+	s := subject(func(p *planted) { p.create = func(ctx, record) error { select {} } })
+	s.Timeout = 20 * time.Millisecond
+	failed := 0
+	for _, outcome := range storetest.OutcomesBefore(t, s, time.Time{}) {
+		if strings.Contains(outcome.Failure, "did not end in 20ms") {
+			failed++
+		}
+	}
+	if failed != 3 {
+		t.Errorf("%d checks did not end before the rest was skipped, want 3", failed)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	got := storetest.Summary(t, storetest.Subject{
+		New: func(testing.TB) durabletasks.TaskStore { return onlyStore{new(durabletasks.MemStore)} },
+	})
+	for _, want := range []string{
+		" checks were skipped\n", "skipped, because the store does not implement durabletasks.Scanner\n", "skipped, because Subject.Reopen is nil",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("summary without %q:\n%s", want, got)
+		}
+	}
+	if got := storetest.Summary(t, subject(func(*planted) {})); got != "" {
+		t.Errorf("summary of a run in which nothing is skipped: %s", got)
 	}
 }

@@ -16,6 +16,7 @@ var updateChecks = []check{
 	{"S05", "unchanged-update-adds-one", 0, unchangedAddsOne},
 	{"S05", "version-passed-in-is-ignored", 0, versionPassedInIsIgnored},
 	{"S05", "recreated-task-starts-at-zero", 0, recreatedStartsAtZero},
+	{"S05", "hundreds-of-updates-are-counted", 0, hundredsAreCounted},
 
 	{"S06", "stale-version-changes-nothing", 0, staleChangesNothing},
 	{"S06", "version-ahead-changes-nothing", 0, aheadChangesNothing},
@@ -96,6 +97,19 @@ func recreatedStartsAtZero(t *trial) {
 	if got := t.get("task").Version; got != 0 {
 		t.fatalf("Create with the id of a task that was swept stored version %d", got)
 	}
+}
+
+// hundredsAreCounted goes beyond the versions that one byte holds.
+func hundredsAreCounted(t *trial) {
+	r := t.record("task")
+	t.create(r)
+	for version := range int64(300) {
+		if got := t.update(r, version).Version; got != version+1 {
+			t.fatalf("Update from version %d returned version %d", version, got)
+		}
+	}
+	r.Version = 300
+	t.stored(r, "after 300 updates")
 }
 
 // refused checks that an Update from a version that is not the stored one is

@@ -56,7 +56,15 @@ func (w *watched) Close() error {
 
 func (w *watched) Scan(ctx context.Context, visit func(durabletasks.Record) bool) error {
 	defer w.call("Scan")()
-	return w.scanner.Scan(ctx, visit)
+	var visiting atomic.Int32
+	return w.scanner.Scan(ctx, func(r durabletasks.Record) bool {
+		defer visiting.Add(-1)
+		if visiting.Add(1) > 1 {
+			w.trial.errorf("Scan called visit with task %v while another call of visit was running", quoted(r.ID))
+			return false // the checks' own visits must not meet
+		}
+		return visit(r)
+	})
 }
 
 func (w *watched) Watch(ctx context.Context, changed func(id string)) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
@@ -13,6 +14,7 @@ import (
 var wholenessChecks = []check{
 	{"S08", "update-replaces-the-whole-record", 0, updateReplacesWhole},
 	{"S08", "keys-left-out-disappear", 0, keysLeftOutDisappear},
+	{"S08", "empty-containers-replace-full-ones", 0, emptyReplaces},
 	{"S08", "readers-see-whole-updates", 0, readersSeeWhole},
 }
 
@@ -41,23 +43,43 @@ func keysLeftOutDisappear(t *trial) {
 	t.stored(next, "after an Update with other keys")
 }
 
-// stamped returns the record that a task has at version n, each part of it
-// saying n, and parts that come and go.
+// emptyReplaces is for stores that tell an empty container from an absent one.
+func emptyReplaces(t *trial) {
+	t.create(t.full("task", 1))
+	next := t.record("task")
+	next.InputRequests, next.InputResponses = map[string]wire.JSON{}, map[string]wire.JSON{}
+	next.UsedInputKeys = []string{}
+	got := t.update(next, 0)
+	next.Version = 1
+	t.same(got, next, "as Update returned it")
+	t.stored(next, "after an Update with containers that are empty, not nil")
+}
+
+// stamped returns the record that a task has at version n, each field of it
+// saying n, and some that come and go. It lives for days.
 func (t *trial) stamped(id string, n int64) durabletasks.Record {
 	r := t.record(id)
 	r.Version = n
-	r.StatusMessage = fmt.Sprint(n)
-	r.UsedInputKeys = []string{fmt.Sprint(n)}
+	stamp, step := fmt.Sprint(n), time.Duration(n)*time.Millisecond
+	r.StatusMessage, r.Owner = stamp, "owner "+stamp
+	r.LastUpdatedAt = r.CreatedAt.Add(step)
+	r.TTL = 100*time.Hour + step
+	r.PollInterval = time.Second + step
+	r.UsedInputKeys = []string{stamp}
+	r.CancelRequested = n%2 == 1
+	r.Undeclared = wire.InputKinds(n)
+	r.Error = text("error " + stamp)
+	r.Payload = text("payload " + stamp)
 	r.Checkpoint = bulk()[n%3]
 	switch n % 3 {
 	case 0:
-		r.InputResponses = map[string]wire.JSON{"last": text(fmt.Sprint(n))}
+		r.InputResponses = map[string]wire.JSON{"last": text(stamp)}
 	case 1:
 		r.Status = durabletasks.StatusInputRequired
-		r.InputRequests = map[string]wire.JSON{"next": text(fmt.Sprint(n))}
+		r.InputRequests = map[string]wire.JSON{"next": text(stamp)}
 	case 2:
 		r.Status = durabletasks.StatusCompleted
-		r.Result = text(fmt.Sprint(n))
+		r.Result = text(stamp)
 	}
 	return r
 }

@@ -38,7 +38,7 @@ var wholenessDefects = []defect{
 			}
 		},
 		fails: []string{"S08/update-replaces-the-whole-record"},
-		also:  []string{"S11/*"},
+		also:  []string{"S11/*", "S08/empty-containers-replace-full-ones", "S08/readers-see-whole-updates", "S14/every-method-at-once", "S14/tasks-do-not-mix", "Scanner/sees-whole-updates"},
 	},
 	{
 		name: "keys are merged",
@@ -79,5 +79,19 @@ var wholenessDefects = []defect{
 		},
 		fails: []string{"S08/readers-see-whole-updates"},
 		also:  append([]string{"S11/what-was-acknowledged-during-close-survives", "S13/cancelled-meanwhile-is-all-or-nothing"}, everyRace...),
+	},
+	{
+		name: "an empty container leaves the old one",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				p.mu.Lock()
+				if next.InputResponses != nil && len(next.InputResponses) == 0 {
+					next.InputResponses = p.records[next.ID].InputResponses
+				}
+				p.mu.Unlock()
+				return p.doUpdate(c, next, expected)
+			}
+		},
+		fails: []string{"S08/empty-containers-replace-full-ones"},
 	},
 }

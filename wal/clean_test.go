@@ -1,11 +1,13 @@
 package wal_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -268,4 +270,45 @@ func TestCleaningFails(t *testing.T) {
 	}
 	mustClose(t, s)
 	equal(t, "a", mustGet(t, mustOpen(t, dir, nil), "a"), r)
+}
+
+// endingContext is done when it has been looked at often enough.
+type endingContext struct {
+	context.Context
+	looks atomic.Int64 // that are left
+}
+
+func (c *endingContext) Err() error {
+	if c.looks.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A Sweep takes several steps when there is much to remove. Whenever its
+// context ends, it removes and counts everything or nothing.
+func TestCancelledSweepIsWhole(t *testing.T) {
+	const n = 10_050 // more than one step removes
+	c := newClock()
+	s := mustOpen(t, ramDir(t), &wal.Options{Now: c.now})
+	for i := range n {
+		r := task(fmt.Sprint(i))
+		r.TTL = time.Hour + time.Duration(i)*time.Millisecond
+		mustCreate(t, s, r)
+	}
+	c.advance(2 * time.Hour)
+	for looks := int64(0); ; looks++ {
+		ending := &endingContext{Context: ctx}
+		ending.looks.Store(looks)
+		removed, err := s.Sweep(ending, c.now())
+		if err == nil {
+			if removed != n {
+				t.Errorf("Sweep whose context ends after %d looks: %d, want %d", looks, removed, n)
+			}
+			return
+		}
+		if removed != 0 || !errors.Is(err, context.Canceled) {
+			t.Fatalf("Sweep whose context ends after %d looks: %d, %v", looks, removed, err)
+		}
+	}
 }

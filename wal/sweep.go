@@ -12,15 +12,17 @@ const sweepRecords = 10_000
 // one look and writes nothing; otherwise it writes one small entry for some
 // thousand records, and then gives back the disk space that they took.
 //
-// If ctx ends meanwhile, the number of those that were removed comes with its
-// error.
+// If ctx ends before anything is removed, nothing is; later it stops only the
+// giving back. If the store is closed meanwhile, or fails, the number of those
+// that were removed comes with the error.
 //
 // Errors: [durabletasks.ErrClosed], [ErrFailed], [ErrOutcomeUnknown], or
 // ctx's.
 func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	total := 0
+	removing := ctx
 	for more := true; more; {
-		err := s.alone(ctx, func() (err error) {
+		err := s.alone(removing, func() (err error) {
 			var n int
 			n, more, err = s.sweepStep(instant(now))
 			total += n
@@ -29,6 +31,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 		if err != nil {
 			return total, err
 		}
+		// The first step is committed, and what is committed is success.
+		removing = context.WithoutCancel(ctx)
 	}
 	// The records are gone; what happens to their space is no error of the
 	// sweep, and it has been reported.

@@ -1,0 +1,116 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/wire"
+)
+
+var errorChecks = []check{
+	{"S03", "unknown-and-expired-are-told-alike", 0, toldAlike},
+
+	{"S16", "errors-hold-nothing-of-records", 0, errorsHoldNothing},
+	{"S16", "records-beside-errors-are-zero", 0, besideErrorsIsZero},
+}
+
+// secret is in every text of the records that revealing makes.
+const secret = "5ecret"
+
+// revealing returns a record that an error must not tell of.
+func (t *trial) revealing(id string) durabletasks.Record {
+	r := t.full(id+" "+secret, 1)
+	r.StatusMessage, r.Owner = "message "+secret, "owner "+secret
+	r.InputRequests = map[string]wire.JSON{"key " + secret: text("request " + secret)}
+	r.InputResponses = map[string]wire.JSON{"key " + secret: text("response " + secret)}
+	r.UsedInputKeys = []string{"key " + secret}
+	r.Result, r.Error = text("result "+secret), text("error "+secret)
+	r.Payload, r.Checkpoint = text("payload "+secret), text("checkpoint "+secret)
+	return r
+}
+
+// provoke makes calls that must fail, in each way that the contract knows, and
+// calls told with what each has returned; whether they fail is for other
+// checks. It closes the store.
+func (t *trial) provoke(told func(call string, got durabletasks.Record, err error)) {
+	r, expired, unknown := t.revealing("task"), t.revealing("expired"), t.revealing("unknown")
+	expired.CreatedAt, expired.TTL = expired.CreatedAt.Add(-2*time.Hour), time.Hour
+	note := func(call string, got durabletasks.Record, err error) {
+		if err != nil {
+			told(call, got, err)
+		}
+	}
+	create := func(ctx context.Context, r durabletasks.Record, kind string) {
+		note("Create "+kind, durabletasks.Record{}, t.store.Create(ctx, r))
+	}
+	get := func(ctx context.Context, r durabletasks.Record, kind string) {
+		got, err := t.store.Get(ctx, r.ID)
+		note("Get "+kind, got, err)
+	}
+	update := func(ctx context.Context, r durabletasks.Record, expected int64, kind string) {
+		got, err := t.store.Update(ctx, r, expected)
+		note("Update "+kind, got, err)
+	}
+	others := func(ctx context.Context, kind string) {
+		_, err := t.store.Sweep(ctx, t.began)
+		note("Sweep "+kind, durabletasks.Record{}, err)
+		if t.store.scanner != nil {
+			err := t.store.Scan(ctx, func(durabletasks.Record) bool { return true })
+			note("Scan "+kind, durabletasks.Record{}, err)
+		}
+	}
+	background := context.Background()
+	create(background, r, "of a new task")
+	create(background, expired, "of an expired task")
+	create(background, r, "with an id that is taken")
+	get(background, unknown, "of an unknown task")
+	get(background, expired, "of an expired task")
+	update(background, unknown, 0, "of an unknown task")
+	update(background, expired, 0, "of an expired task")
+	update(background, r, 7, "from a version that is not the stored one")
+	t.done(func(done context.Context, _ error, kind string) {
+		create(done, unknown, "with "+kind)
+		get(done, r, "with "+kind)
+		update(done, r, 0, "with "+kind)
+		others(done, "with "+kind)
+	})
+	note("Close", durabletasks.Record{}, t.store.Close())
+	create(background, unknown, "after Close")
+	get(background, r, "after Close")
+	update(background, r, 0, "after Close")
+	others(background, "after Close")
+}
+
+func toldAlike(t *trial) {
+	texts := make(map[string]string)
+	t.provoke(func(call string, _ durabletasks.Record, err error) {
+		if errors.Is(err, durabletasks.ErrNotFound) {
+			texts[call] = err.Error()
+		}
+	})
+	for _, method := range []string{"Get", "Update"} {
+		unknown, expired := texts[method+" of an unknown task"], texts[method+" of an expired task"]
+		if unknown != expired && unknown != "" && expired != "" {
+			t.fatalf("%s of an unknown task says %q, and of an expired one %q: who asks can tell one from the other", method, unknown, expired)
+		}
+	}
+}
+
+func errorsHoldNothing(t *trial) {
+	t.provoke(func(call string, _ durabletasks.Record, err error) {
+		if text := err.Error(); strings.Contains(text, secret) {
+			t.errorf("%s: the error is %q; what has %q in it is the record's", call, text, secret)
+		}
+	})
+}
+
+func besideErrorsIsZero(t *trial) {
+	t.provoke(func(call string, got durabletasks.Record, err error) {
+		if d := diff(got, durabletasks.Record{}); d != "" {
+			t.errorf("%s returned a record beside its error: %s", call, d)
+		}
+	})
+}

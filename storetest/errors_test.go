@@ -1,0 +1,84 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+var errorDefects = []defect{
+	{
+		name: "what has expired is told from what is unknown",
+		plant: func(p *planted) {
+			p.get = func(c ctx, id string) (record, error) {
+				r, err := p.doGet(c, id)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if _, there := p.records[id]; there && errors.Is(err, durabletasks.ErrNotFound) {
+					err = fmt.Errorf("expired: %w", err)
+				}
+				return r, err
+			}
+		},
+		fails: []string{"S03/unknown-and-expired-are-told-alike"},
+	},
+	{
+		name: "an error names the task",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				r, err := p.doUpdate(c, next, expected)
+				if err != nil {
+					err = fmt.Errorf("update task %q: %w", next.ID, err)
+				}
+				return r, err
+			}
+		},
+		fails: []string{"S16/errors-hold-nothing-of-records"},
+		also:  []string{"S03/unknown-and-expired-are-told-alike"},
+	},
+	{
+		name: "a taken id is told with its owner",
+		plant: func(p *planted) {
+			p.create = func(c ctx, r record) error {
+				err := p.doCreate(c, r)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if errors.Is(err, durabletasks.ErrExists) {
+					err = fmt.Errorf("%w: it is a task of %s", err, p.records[r.ID].Owner)
+				}
+				return err
+			}
+		},
+		fails: []string{"S16/errors-hold-nothing-of-records"},
+	},
+	{
+		name: "a conflict comes with what is stored",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record, expected int64) (record, error) {
+				r, err := p.doUpdate(c, next, expected)
+				if errors.Is(err, durabletasks.ErrConflict) {
+					r, _ = p.doGet(context.Background(), next.ID)
+				}
+				return r, err
+			}
+		},
+		fails: []string{"S16/records-beside-errors-are-zero"},
+	},
+	{
+		name: "an expired record comes with its error",
+		plant: func(p *planted) {
+			p.get = func(c ctx, id string) (record, error) {
+				r, err := p.doGet(c, id)
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if errors.Is(err, durabletasks.ErrNotFound) {
+					r = p.out(p.records[id])
+				}
+				return r, err
+			}
+		},
+		fails: []string{"S16/records-beside-errors-are-zero"},
+	},
+}

@@ -81,7 +81,7 @@ type summary struct {
 func (s *summary) run(t *trial, run func(*trial)) {
 	t.tb.Helper()
 	defer func() { // Skip does not return
-		if t.hung {
+		if t.hung.Load() {
 			s.hung++
 		} else if t.skip != "" {
 			if s.reasons == nil {

@@ -208,14 +208,19 @@ func updateAndSweepAgree(t *trial) {
 		}
 		swept := 0
 		var errs [tasks]error
+		begins := make(chan struct{}) // the Sweep
 		t.parallel(tasks+1, func(i int) {
 			if i < tasks {
+				if round%2 == 1 {
+					<-begins
+				}
 				_, errs[i] = t.store.Update(context.Background(), t.record(id(i)), 0)
 				return
 			}
 			for range round {
 				runtime.Gosched() // to some of the others
 			}
+			close(begins)
 			var err error
 			if swept, err = t.store.Sweep(context.Background(), t.began.Add(time.Hour)); err != nil {
 				t.fatalf("Sweep beside Updates: %v", err)

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ type trial struct {
 	given     func() time.Time // the subject's own Now
 	elsewhere func() time.Time // the time that a store goes by which goes by the wrong one
 	hurried   bool             // go test's -timeout leaves less than the subject's Timeout
-	hung      bool             // it did not end
+	hung      *atomic.Bool     // it did not end
 
 	reopenedSame bool // Reopen returned what it was given
 }
@@ -79,7 +80,7 @@ func newTrial(tb testing.TB, s Subject, short bool) *trial {
 	if s.Timeout == 0 {
 		s.Timeout = time.Minute
 	}
-	t := &trial{tb: tb, subject: s, short: short, calls: new(calls), failed: new(failures), stop: runtime.Goexit}
+	t := &trial{tb: tb, subject: s, short: short, calls: new(calls), failed: new(failures), hung: new(atomic.Bool), stop: runtime.Goexit}
 	t.given, t.elsewhere = given, elsewhere
 	// What fails after go test has ended the process by its own -timeout is
 	// never printed.
@@ -129,7 +130,7 @@ func (t *trial) await(f func()) {
 	select {
 	case <-ended:
 	case <-t.timeout.C:
-		t.hung = true
+		t.hung.Store(true) // what hangs may still look at the trial
 		t.errorf("the check did not end in %v; calls that have not returned: %s\n\n%s", t.subject.Timeout, t.calls.names(), stacks(""))
 	}
 }

@@ -255,7 +255,8 @@ func (h *Handle) RequestInput(ctx context.Context, requests map[string]wire.JSON
 //
 // A checkpoint stands for what came before it: a worker that saves one does
 // not ask again, when it is resumed from there, for what it had been answered.
-// Those answers are gone, and their keys are used.
+// Those answers are gone, and their keys are used. Without checkpoints all
+// answers stay, and count towards the size of a record that the store takes.
 //
 // Errors: those of RequestInput, with a [*DuplicateKeyError] for the key of a
 // request that is neither outstanding nor has an answer any more.

@@ -419,8 +419,8 @@ func (c *conversation) refused(s *server, k *task) {
 	for key := range k.open {
 		good = key
 	}
-	if good == "" || k.closed[good] || k.cancelled {
-		return
+	if good == "" || k.closed[good] || k.cancelled || len(k.answers[good]) > 0 {
+		return // an answer that was not acknowledged may have arrived all the same
 	}
 	answer, ok := s.call("tasks/update", fmt.Sprintf(`"taskId":%q,"inputResponses":{%q:{"action":"accept","content":{"name":[%q,{}]}}}`, k.id, good, c.tokens.token()))
 	if code := answer.Get("error").Get("code").String(); ok && code != "-32602" {

@@ -28,6 +28,7 @@ var beyondModel = map[string]bool{
 	"a closed store has nothing to scan":                        true,
 	"a commit is undone when its context ends":                  true,
 	"a deadline cannot be taken away":                           true,
+	"a scan calls visit from many goroutines":                   true,
 	"a scan counts pages in an order that updates change":       true,
 	"a scan does not stop":                                      true,
 	"a scan ends after a hundred":                               true,

@@ -238,10 +238,10 @@ func (h *Handle) ExtendTTL(ctx context.Context, d time.Duration) error {
 //
 // Errors: [ErrInvalid] for no requests; a [*wire.ShapeError] that names the
 // key; [ErrInputPending]; [*UndeclaredError]; [*DuplicateKeyError];
-// [ErrNotFound]; [*TerminalError], also if the task ends meanwhile; [ErrCancelled], in which
-// case nothing was asked, or no longer matters; [ErrExpired]; [ErrShutdown];
-// [ErrClosed]; [ErrSuperseded] if another process asked something else
-// meanwhile; the store's own.
+// [ErrNotFound]; [*TerminalError], also if the task ends meanwhile;
+// [ErrCancelled], in which case nothing was asked, or no longer matters;
+// [ErrExpired]; [ErrShutdown]; [ErrClosed]; [ErrSuperseded] if another process
+// asked something else meanwhile; the store's own.
 func (h *Handle) RequestInput(ctx context.Context, requests map[string]wire.JSON) (map[string]wire.JSON, error) {
 	return h.request(ctx, requests, func(*Record, string) bool { return false })
 }

@@ -29,6 +29,9 @@ import (
 //   - a panic, or runtime.Goexit: failed with -32603, without details; the
 //     stack goes to the log.
 //
+// What a store refuses, such as one that is busy, is tried again for some
+// seconds; if it still cannot be stored, the task is failed with -32603.
+//
 // A worker that ends its task itself returns a zero result and no error. So
 // may one that leaves because its context has ended: that counts as returning
 // the context's cause.
@@ -322,8 +325,8 @@ func (l *TaskLifecycle) settle(h *Handle, result wire.JSON, failure error) {
 }
 
 // A worker's outcome is there once, and a store may be busy just then: the
-// write is tried again, each time after twice as long, for some seconds in
-// all.
+// write is tried again, each time after twice as long, for 2.5 seconds in all
+// and what the store itself waits.
 const (
 	insistFirst = 20 * time.Millisecond
 	insistLast  = 2 * time.Second

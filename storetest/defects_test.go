@@ -162,6 +162,20 @@ func TestTornFields(t *testing.T) {
 // takes its time on a disk.
 func betweenLookAndWrite() { time.Sleep(time.Millisecond) }
 
+// lookFirst decides about an update, for a store that writes only later.
+func (p *planted) lookFirst(c ctx, next record, expected int64) error {
+	p.mu.Lock()
+	err := p.usable(c)
+	if err == nil {
+		err = p.accept(next, expected)
+	}
+	p.mu.Unlock()
+	if err == nil {
+		betweenLookAndWrite()
+	}
+	return err
+}
+
 var (
 	// A store that gets these wrong cannot pass what only uses them.
 	everything  = []string{"S*/*", "Scanner/*", "Watcher/*"}

@@ -58,16 +58,9 @@ var shareDefects = []defect{
 			p.update = func(c ctx, next record, expected int64) (record, error) {
 				mu.Lock()
 				defer mu.Unlock()
-				p.mu.Lock()
-				err := p.usable(c)
-				if err == nil {
-					err = p.accept(next, expected)
-				}
-				p.mu.Unlock()
-				if err != nil {
+				if err := p.lookFirst(c, next, expected); err != nil {
 					return record{}, err
 				}
-				betweenLookAndWrite()
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				next.Version = expected + 1

@@ -317,16 +317,9 @@ var sweepDefects = []defect{
 		name: "an update brings back what a sweep removed meanwhile",
 		plant: func(p *planted) {
 			p.update = func(c ctx, next record, expected int64) (record, error) {
-				p.mu.Lock()
-				err := p.usable(c)
-				if err == nil {
-					err = p.accept(next, expected)
-				}
-				p.mu.Unlock()
-				if err != nil {
+				if err := p.lookFirst(c, next, expected); err != nil {
 					return record{}, err
 				}
-				betweenLookAndWrite()
 				p.mu.Lock()
 				if old, ok := p.records[next.ID]; !ok && p.usable(c) == nil {
 					next.Version = expected

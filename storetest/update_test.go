@@ -170,16 +170,9 @@ var updateDefects = []defect{
 		name: "an update looks first and writes later",
 		plant: func(p *planted) {
 			p.update = func(c ctx, next record, expected int64) (record, error) {
-				p.mu.Lock()
-				err := p.usable(c)
-				if err == nil {
-					err = p.accept(next, expected)
-				}
-				p.mu.Unlock()
-				if err != nil {
+				if err := p.lookFirst(c, next, expected); err != nil {
 					return record{}, err
 				}
-				betweenLookAndWrite()
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				next.Version = expected + 1

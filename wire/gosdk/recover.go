@@ -10,7 +10,9 @@ import (
 )
 
 // recoverOnce takes up unfinished tasks if nobody has. A failure that may
-// pass is met again by the next request.
+// pass is met again by the next request, or with Options.RecoverEvery after that
+// time: it may also stay, such as a damaged record, and must not cost every
+// request a scan.
 func (a *Adapter) recoverOnce() {
 	if !a.opts.Recover {
 		return
@@ -21,11 +23,11 @@ func (a *Adapter) recoverOnce() {
 		return
 	}
 	switch err := a.recoverNow(); {
-	case err == nil:
-		a.recovered = true
-		a.recoverLater()
 	case errors.Is(err, errors.ErrUnsupported):
 		a.recovered = true // a store that cannot scan never will
+	case err == nil, a.opts.RecoverEvery > 0 && !ended(err):
+		a.recovered = true
+		a.recoverLater()
 	}
 }
 

@@ -230,6 +230,34 @@ func TestRecoverEvery(t *testing.T) {
 	}
 }
 
+// A scan that fails for good costs no more than one in each interval, and what
+// it shows is taken up.
+func TestRecoverEveryBehindDamage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &damagedScanner{fickleScanner{survivor: survivor{&durabletasks.MemStore{}}}}
+		h := newHostOver(t, store, &gosdk.Options{Recover: true, RecoverEvery: time.Minute})
+		c := h.inMemory(t)
+		for range 5 {
+			c(t, taskRequest(wire.MethodGet, noSuchTask))
+		}
+		if n := store.scans.Load(); n != 1 {
+			t.Errorf("%d scans for five requests", n)
+		}
+		time.Sleep(10*time.Minute + time.Second)
+		synctest.Wait()
+		if n := store.scans.Load(); n != 11 {
+			t.Errorf("%d scans after ten minutes", n)
+		}
+	})
+}
+
+// damagedScanner is a store whose every scan ends with an error.
+type damagedScanner struct{ fickleScanner }
+
+func (s *damagedScanner) Scan(ctx context.Context, visit func(durabletasks.Record) bool) error {
+	return errors.Join(s.fickleScanner.Scan(ctx, visit), errors.New("a record is damaged"))
+}
+
 // fickleScanner is a store whose next scan a test can disturb.
 type fickleScanner struct {
 	survivor

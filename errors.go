@@ -42,9 +42,9 @@ var (
 	// The error is always a [*DuplicateKeyError].
 	ErrDuplicateKey = errors.New("durabletasks: input key already used")
 
-	// ErrUndeclared: a request is of a kind that the task's client did not
-	// declare to be able to answer. The error is always an [*UndeclaredError].
-	ErrUndeclared = errors.New("durabletasks: client cannot answer this input request")
+	// ErrUnsupportedInput: a request is of a kind that the task's client did not
+	// declare to be able to answer. The error is always an [*UnsupportedInputError].
+	ErrUnsupportedInput = errors.New("durabletasks: client cannot answer this input request")
 
 	// ErrInputPending: another call already waits for this task's input.
 	ErrInputPending = errors.New("durabletasks: already waiting for input")
@@ -83,24 +83,24 @@ func (e *DuplicateKeyError) Error() string { return fmt.Sprintf("%v: %.64q", Err
 // Unwrap returns [ErrDuplicateKey].
 func (e *DuplicateKeyError) Unwrap() error { return ErrDuplicateKey }
 
-// UndeclaredError reports a request that the task's client cannot answer: a
+// UnsupportedInputError reports a request that the task's client cannot answer: a
 // server must not ask for what a client did not declare (mrtr.mdx, "Server
-// Requirements"). It unwraps to [ErrUndeclared] and to the -32021
+// Requirements"). It unwraps to [ErrUnsupportedInput] and to the -32021
 // [*wire.Error] that names the capability, so that a worker which returns it
 // fails its task with that.
-type UndeclaredError struct {
+type UnsupportedInputError struct {
 	Key   string
 	Kinds wire.InputKinds // what is missing
 }
 
 // Error names the key and the capability.
-func (e *UndeclaredError) Error() string {
-	return fmt.Sprintf("%v: %.64q needs %s", ErrUndeclared, e.Key, e.Kinds)
+func (e *UnsupportedInputError) Error() string {
+	return fmt.Sprintf("%v: %.64q needs %s", ErrUnsupportedInput, e.Key, e.Kinds)
 }
 
-// Unwrap returns [ErrUndeclared] and the error for the client.
-func (e *UndeclaredError) Unwrap() []error {
-	return []error{ErrUndeclared, wire.MissingInput(e.Kinds)}
+// Unwrap returns [ErrUnsupportedInput] and the error for the client.
+func (e *UnsupportedInputError) Unwrap() []error {
+	return []error{ErrUnsupportedInput, wire.MissingInput(e.Kinds)}
 }
 
 // terminal returns the error for a record that has ended, or nil.

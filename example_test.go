@@ -89,7 +89,7 @@ func Example() {
 	created, err := tasks.Start(ctx, &durabletasks.CreateOptions{
 		StatusMessage: "Looking outside.",
 		Payload:       wire.MustParse(`{}`).With("name", call.Get("name")).With("arguments", call.Get("arguments")), // for a restart
-		Undeclared:    wire.UndeclaredInput(call),
+		Undeclared:    wire.UnsupportedInput(call),
 	}, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 		return wire.MustParse(`{"content":[{"type":"text","text":"Sunny."}]}`), nil
 	})

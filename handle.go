@@ -237,7 +237,7 @@ func (h *Handle) ExtendTTL(ctx context.Context, d time.Duration) error {
 // outstanding and the answers are kept, for ResumeInput.
 //
 // Errors: [ErrInvalid] for no requests; a [*wire.ShapeError] that names the
-// key; [ErrInputPending]; [*UndeclaredError]; [*DuplicateKeyError];
+// key; [ErrInputPending]; [*UnsupportedInputError]; [*DuplicateKeyError];
 // [ErrNotFound]; [*TerminalError], also if the task ends meanwhile;
 // [ErrCancelled], in which case nothing was asked, or no longer matters;
 // [ErrExpired]; [ErrShutdown]; [ErrClosed]; [ErrSuperseded] if another process
@@ -294,15 +294,15 @@ func (h *Handle) request(ctx context.Context, requests map[string]wire.JSON, has
 			}
 			round := make(map[string]wire.JSON, len(fresh))
 			for _, key := range fresh {
-				if kinds := wire.KindsOf(requests[key]) & r.Undeclared; kinds != 0 {
-					return nothing, &UndeclaredError{Key: key, Kinds: kinds}
+				if kinds := wire.KindsOf(requests[key]) & r.UnsupportedInput; kinds != 0 {
+					return nothing, &UnsupportedInputError{Key: key, Kinds: kinds}
 				}
 				round[key] = requests[key]
 			}
 			var again []string
-			for _, used := range r.UsedInputKeys {
-				if _, ok := round[used]; ok {
-					again = append(again, used)
+			for _, q := range r.Questions {
+				if _, ok := round[q.Key]; ok {
+					again = append(again, q.Key)
 				}
 			}
 			if len(again) > 0 {
@@ -315,7 +315,9 @@ func (h *Handle) request(ctx context.Context, requests map[string]wire.JSON, has
 			}
 			r.Status = StatusInputRequired
 			r.InputRequests = round
-			r.UsedInputKeys = append(r.UsedInputKeys, fresh...)
+			for _, key := range fresh {
+				r.Questions = append(r.Questions, Question{Key: key})
+			}
 			return stamped, nil
 		})
 	})

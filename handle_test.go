@@ -671,12 +671,12 @@ func TestExtendTTL(t *testing.T) {
 // A client is not asked for what it did not declare: nothing is stored, and a
 // worker that leaves with the error fails its task with the code for it, also
 // one that runs in a later process.
-func TestUndeclaredInput(t *testing.T) {
+func TestUnsupportedInput(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
 		l := open(t, store, nil)
 		params := wire.MustParse(`{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}`)
-		id := create(t, l, &durabletasks.CreateOptions{Undeclared: wire.UndeclaredInput(params)})
+		id := create(t, l, &durabletasks.CreateOptions{Undeclared: wire.UnsupportedInput(params)})
 		h := handle(t, l, id)
 		before := stored(t, store, id)
 		requests := forms("a", "z")

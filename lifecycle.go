@@ -228,11 +228,15 @@ type CreateOptions struct {
 	// server, and it is dropped when the task ends. Absent by default.
 	Payload wire.JSON
 
-	// Undeclared is what the client cannot be asked for, as
-	// [wire.UndeclaredInput] reads it from the params of the tools/call:
-	// [Handle.RequestInput] and [Handle.Ask] refuse it with an
-	// [*UndeclaredError]. By default everything may be asked for.
-	Undeclared wire.InputKinds
+	// Tool names the work, usually the tool that was called. It is kept in the
+	// record, never leaves the server, and is shown in events and logs.
+	Tool string
+
+	// UnsupportedInput is what the client cannot be asked for, as
+	// [wire.UnsupportedInput] reads it from the params of the tools/call:
+	// [Handle.RequestInput] refuses it with an [*UnsupportedInputError]. By
+	// default everything may be asked for.
+	UnsupportedInput wire.InputKinds
 }
 
 // CreateTask commits a new task in [StatusWorking] and returns what the
@@ -273,16 +277,17 @@ func (l *TaskLifecycle) create(ctx context.Context, opts *CreateOptions, claim f
 	}
 	now := l.now()
 	r := Record{
-		ID:            id,
-		Status:        StatusWorking,
-		StatusMessage: o.StatusMessage,
-		CreatedAt:     now,
-		LastUpdatedAt: now,
-		TTL:           ttl,
-		PollInterval:  poll,
-		Owner:         ownerOf(ctx),
-		Payload:       o.Payload,
-		Undeclared:    o.Undeclared,
+		ID:               id,
+		Status:           StatusWorking,
+		StatusMessage:    o.StatusMessage,
+		CreatedAt:        now,
+		LastUpdatedAt:    now,
+		TTL:              ttl,
+		PollInterval:     poll,
+		Owner:            ownerOf(ctx),
+		Payload:          o.Payload,
+		Tool:             o.Tool,
+		UnsupportedInput: o.UnsupportedInput,
 	}
 	t := l.local.acquire(id)
 	defer l.local.release(t, 1)
@@ -536,10 +541,11 @@ func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Reco
 				next.LastUpdatedAt = now
 			}
 		}
-		committed, err := l.store.Update(ctx, next, old.Version)
+		err = l.store.Update(ctx, next)
 		switch {
 		case err == nil:
-			l.announce(t, before, &committed)
+			next.Version++
+			l.announce(t, before, &next)
 			return nil
 		case !errors.Is(err, ErrConflict):
 			l.lost(t, err)
@@ -574,7 +580,7 @@ type mark struct {
 }
 
 func markOf(r *Record) mark {
-	return mark{r.CancelRequested, len(r.UsedInputKeys), len(r.InputResponses)}
+	return mark{r.CancelRequested, len(r.Questions), len(r.InputResponses)}
 }
 
 // announce tells of a commit. Its caller has the task's turn.

@@ -76,23 +76,23 @@ func (m *MemStore) Get(ctx context.Context, id string) (Record, error) {
 }
 
 // Update implements [TaskStore].
-func (m *MemStore) Update(ctx context.Context, next Record, expected int64) (Record, error) {
+func (m *MemStore) Update(ctx context.Context, next Record) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.usable(ctx); err != nil {
-		return Record{}, err
+		return err
 	}
 	old, ok := m.records[next.ID]
 	if !ok || old.Expired(m.now()) {
-		return Record{}, ErrNotFound
+		return ErrNotFound
 	}
-	if old.Version != expected {
-		return Record{}, &ConflictError{Expected: expected, Actual: old.Version}
+	if old.Version != next.Version {
+		return &ConflictError{Expected: next.Version, Actual: old.Version}
 	}
 	next = next.Clone()
-	next.Version = expected + 1
+	next.Version++
 	m.records[next.ID] = next
-	return next.Clone(), nil
+	return nil
 }
 
 // Sweep implements [TaskStore].

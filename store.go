@@ -46,21 +46,31 @@ type Record struct {
 	PollInterval  time.Duration // zero: at any time; NoLimit: no hint
 
 	InputRequests  map[string]wire.JSON // the current round, answered requests included; only when input_required
-	InputResponses map[string]wire.JSON // answers, of this round and earlier ones, that the worker's checkpoint does not stand for yet
-	UsedInputKeys  []string             // every key ever asked, in order of the rounds; keys are never reused
+	InputResponses map[string]wire.JSON // answers not yet covered by a checkpoint; JSON null: nobody answered
+	Questions      []Question           // every question ever asked, in order; a key is never used for another
 
 	Result wire.JSON // an object; only when completed
 	Error  wire.JSON // a JSON-RPC error object; only when failed
 
 	// What follows never leaves the server.
 
-	Owner           string          // who may see the task; the empty owner is an identity too
-	CancelRequested bool            // a client asked to cancel; the worker decides what comes of it
-	Undeclared      wire.InputKinds // what the client cannot be asked for; given at create
-	Payload         wire.JSON       // what the host needs to run the task again; given at create, dropped when the task ends
-	Checkpoint      wire.JSON       // the worker's own saved state; dropped when the task ends
+	Owner            string          // who may see the task; the empty owner is an identity too
+	Tool             string          // names the work, such as the tool that was called; given at create
+	CancelRequested  bool            // a client asked to cancel; the worker decides how to respond
+	UnsupportedInput wire.InputKinds // what the client cannot be asked; given at create
+	Payload          wire.JSON       // what the host needs to run the task again; given at create, dropped when the task ends
+	Checkpoint       wire.JSON       // the worker's own saved state; dropped when the task ends
 
 	Version int64 // commits since create; 0 when created
+}
+
+// Question identifies an input request that a task has asked. Questions are
+// comparable, and two of them with one Key and one Digest are the same
+// question.
+type Question struct {
+	Key      string
+	Digest   [16]byte  // the first half of the SHA-256 of the request's text
+	Deadline time.Time // until when the worker waits for the answer; zero: without limit
 }
 
 // Clone returns a copy that shares no changeable memory with r. Its cost
@@ -69,7 +79,7 @@ type Record struct {
 func (r Record) Clone() Record {
 	r.InputRequests = maps.Clone(r.InputRequests)
 	r.InputResponses = maps.Clone(r.InputResponses)
-	r.UsedInputKeys = slices.Clone(r.UsedInputKeys)
+	r.Questions = slices.Clone(r.Questions)
 	return r
 }
 
@@ -106,11 +116,11 @@ func (r *Record) Expired(now time.Time) bool {
 //   - S3: an unknown and an expired record are the same [ErrNotFound], for
 //     Update too, which never creates.
 //   - S4: reads change nothing.
-//   - S5: Create stores version 0 and every Update raises the version by
-//     exactly one, whatever the record that is passed in says.
-//   - S6: an Update whose expected version is not the stored one changes
-//     nothing and reports a [*ConflictError]. Of several concurrent updates
-//     from one version exactly one wins. Only versions decide, never times.
+//   - S5: Create stores version 0, whatever version is passed in, and every
+//     Update raises the version by exactly one.
+//   - S6: an Update whose Version is not the stored one changes nothing and
+//     reports a [*ConflictError]. Of several concurrent updates from one
+//     version exactly one wins. Only versions decide, never times.
 //   - S7: what is handed in or out never aliases what is stored.
 //   - S8: an Update replaces the whole record, and is seen whole or not at
 //     all, by every reader.
@@ -135,8 +145,9 @@ func (r *Record) Expired(now time.Time) bool {
 //   - S16: no error holds an id, a key, a text or a payload, and a call that
 //     reports one returns a zero Record.
 type TaskStore interface {
-	// Create stores a new record with version 0, also one that has expired.
-	// Errors: [ErrExists], [ErrClosed], ctx's, or one of the store's own.
+	// Create stores a new record with version 0, even if it has expired.
+	// Errors: [ErrExists], [ErrTooLarge], [ErrClosed], ctx's, or one of the
+	// store's own.
 	Create(ctx context.Context, r Record) error
 
 	// Get returns the record with this id.
@@ -144,11 +155,11 @@ type TaskStore interface {
 	// of the store's own.
 	Get(ctx context.Context, id string) (Record, error)
 
-	// Update replaces the whole record with next.ID, if its stored version
-	// is expected, and returns it with its new version, expected+1.
-	// Errors: [*ConflictError], [ErrNotFound], [ErrClosed], ctx's, or one of
-	// the store's own.
-	Update(ctx context.Context, next Record, expected int64) (Record, error)
+	// Update replaces the whole record with next.ID, if the stored version is
+	// next.Version, and stores it with version next.Version+1.
+	// Errors: [*ConflictError], [ErrNotFound], [ErrTooLarge], [ErrClosed],
+	// ctx's, or one of the store's own.
+	Update(ctx context.Context, next Record) error
 
 	// Sweep removes the records that are expired at now and returns their
 	// number, never what they were. When ctx ends meanwhile, it removes and
@@ -214,7 +225,12 @@ var (
 	// is always a [*ConflictError].
 	ErrConflict = errors.New("durabletasks: task changed concurrently")
 
-	// ErrClosed: the store or the engine is closed.
+	// ErrTooLarge is returned for a record that is larger than its store
+	// takes. Trying again does not help. The error is always a
+	// [*TooLargeError].
+	ErrTooLarge = errors.New("durabletasks: record too large")
+
+	// ErrClosed is returned after the store or the engine was closed.
 	ErrClosed = errors.New("durabletasks: closed")
 )
 
@@ -232,3 +248,18 @@ func (e *ConflictError) Error() string {
 
 // Unwrap returns [ErrConflict].
 func (e *ConflictError) Unwrap() error { return ErrConflict }
+
+// TooLargeError reports a record that is larger than its store takes. It
+// unwraps to [ErrTooLarge].
+type TooLargeError struct {
+	Size  int // of the record, in bytes as the store counts them; 0 if unknown
+	Limit int // the largest size that the store takes
+}
+
+// Error names both sizes.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("%v: %d bytes, the limit is %d", ErrTooLarge, e.Size, e.Limit)
+}
+
+// Unwrap returns [ErrTooLarge].
+func (e *TooLargeError) Unwrap() error { return ErrTooLarge }

@@ -19,32 +19,35 @@ type Backend interface {
 
 // Dispatch serves one request for a task, from its method and the text of its
 // params, whatever the transport that brought it. The result is what belongs
-// into the response's result member, or the error into its error member:
-// exactly one of them is nil. Errors of the backend that are not the client's
-// become a -32603 without details; they are returned as the third value, for
+// into the response's result member. An error is always an [*Error], for the
+// response's error member. A failure of the backend that the client cannot
+// act on is a -32603 without details; [errors.Unwrap] returns its cause, for
 // the host's log.
 //
 // The owner of the tasks travels in ctx; see durabletasks.WithOwner.
-func Dispatch(ctx context.Context, b Backend, method string, params []byte) (Result, *Error, error) {
-	r, rpcErr := DecodeRequest(method, params)
-	if rpcErr != nil {
-		return nil, rpcErr, nil
+func Dispatch(ctx context.Context, b Backend, method string, params []byte) (Result, error) {
+	r, err := decodeRequest(method, params)
+	if err != nil {
+		return nil, err
 	}
 	result, err := r.serve(ctx, b)
 	var shape *ShapeError
+	var known *Error
 	switch {
 	case err == nil:
-		return result, nil, nil
+		return result, nil
 	case errors.Is(err, ErrTaskNotFound):
-		return nil, TaskNotFound(), nil
+		return nil, TaskNotFound()
 	case errors.As(err, &shape):
-		return nil, invalidParams("%s", strings.TrimPrefix(shape.Error(), "wire: ")), nil
+		return nil, invalidParams("%s", strings.TrimPrefix(shape.Error(), "wire: "))
+	case errors.As(err, &known):
+		return nil, known
 	default:
-		return nil, &Error{Code: CodeInternalError, Message: "Internal error"}, err
+		return nil, &Error{Code: CodeInternalError, Message: "Internal error", cause: err}
 	}
 }
 
-func (r *Request) serve(ctx context.Context, b Backend) (Result, error) {
+func (r *request) serve(ctx context.Context, b Backend) (Result, error) {
 	switch r.Method {
 	case MethodGet:
 		task, err := b.GetTask(ctx, r.TaskID)

@@ -12,7 +12,7 @@
 // [SamplingRequest] or [RootsRequest], or with any other [JSON] that
 // [CheckInputRequest] lets through, and reads the answers as an
 // [ElicitResult], [SamplingResult] or [RootsResult]. What its client cannot be
-// asked for, [UndeclaredInput] tells.
+// asked for, [UnsupportedInput] tells.
 //
 // "tasks.md" in a comment is the extension's specification, revision
 // 2026-07-28; "elicitation.mdx", "sampling.mdx" and "roots.mdx" are the

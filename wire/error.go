@@ -26,12 +26,18 @@ type Error struct {
 	Code    int64
 	Message string
 	Data    JSON // optional, sent as it is
+
+	cause error // of an internal error, for logs; never sent
 }
 
 // Error returns the code and the message, without the data.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s (JSON-RPC error %d)", e.Message, e.Code)
 }
+
+// Unwrap returns what caused an internal error, for logs; nil if that is not
+// known. It is never sent.
+func (e *Error) Unwrap() error { return e.cause }
 
 // AppendJSON appends the error object to dst.
 func (e *Error) AppendJSON(dst []byte) []byte {
@@ -49,7 +55,7 @@ func (e *Error) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil), nil }
 // MissingCapability returns the -32021 error for a request that needs the
 // Tasks extension and does not declare it (tasks.md, "Capability
 // Negotiation").
-func MissingCapability() *Error {
+func MissingCapability() error {
 	return &Error{
 		Code:    CodeMissingCapability,
 		Message: "Missing required client capability: " + ExtensionID,
@@ -59,7 +65,7 @@ func MissingCapability() *Error {
 
 // TaskNotFound returns the -32602 error for a task that is unknown, expired,
 // or somebody else's: one answer, the same to the byte, for all three.
-func TaskNotFound() *Error {
+func TaskNotFound() error {
 	return &Error{Code: CodeInvalidParams, Message: "Task not found"}
 }
 

@@ -475,7 +475,7 @@ func TestInputKinds(t *testing.T) {
 		params := wire.MustParse(`{"_meta":{"io.modelcontextprotocol/clientCapabilities":` + capabilities + `}}`)
 		var got []string
 		for _, name := range slices.Sorted(maps.Keys(requests)) {
-			if wire.KindsOf(requests[name])&wire.UndeclaredInput(params) == 0 {
+			if wire.KindsOf(requests[name])&wire.UnsupportedInput(params) == 0 {
 				got = append(got, name)
 			}
 		}
@@ -485,7 +485,7 @@ func TestInputKinds(t *testing.T) {
 	}
 	for _, params := range []wire.JSON{{}, wire.MustParse(`{}`), wire.MustParse(`{"_meta":{"elicitation":{}}}`), wire.MustParse(`{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`)} {
 		for name, request := range requests {
-			if wire.KindsOf(request)&wire.UndeclaredInput(params) == 0 {
+			if wire.KindsOf(request)&wire.UnsupportedInput(params) == 0 {
 				t.Errorf("%v can answer %s", params, name)
 			}
 		}
@@ -507,7 +507,7 @@ func TestInputKinds(t *testing.T) {
 			t.Errorf("%s: %v with %v, want %s", name, err, err.Data, want)
 		}
 	}
-	all := wire.UndeclaredInput(wire.JSON{})
+	all := wire.UnsupportedInput(wire.JSON{})
 	if got, want := wire.MissingInput(all).Message, "Missing required client capability: elicitation.form, elicitation.url, sampling, sampling.tools, roots"; got != want {
 		t.Errorf("got %q", got)
 	}

@@ -52,11 +52,11 @@ func KindsOf(request JSON) InputKinds {
 	return 0
 }
 
-// UndeclaredInput returns the kinds that the params of a request, such as the
+// UnsupportedInput returns the kinds that the params of a request, such as the
 // tools/call that becomes a task, do not declare in their own _meta. A server
 // must not ask for them (mrtr.mdx, "Server Requirements"). An elicitation
 // capability without a mode means forms.
-func UndeclaredInput(params JSON) InputKinds {
+func UnsupportedInput(params JSON) InputKinds {
 	capabilities := params.Get("_meta").Get(MetaClientCapabilities)
 	var undeclared InputKinds
 	for _, k := range inputKinds {
@@ -74,7 +74,7 @@ func UndeclaredInput(params JSON) InputKinds {
 
 // MissingInput returns the -32021 error for what needs a client that can
 // answer these kinds of input requests, and has one that cannot.
-func MissingInput(kinds InputKinds) *Error {
+func MissingInput(kinds InputKinds) error {
 	required := make(map[string]map[string]struct{})
 	for _, k := range inputKinds {
 		if kinds&k.kind == 0 {

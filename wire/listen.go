@@ -25,7 +25,7 @@ const MaxListenTasks = 1000
 // version (-32022), the declared extension (-32021), the member (-32602). An
 // id that is not well-formed text is left out, as nobody's. An error never
 // quotes what was sent.
-func DecodeListen(params []byte) (ids []string, asked bool, err *Error) {
+func DecodeListen(params []byte) (ids []string, asked bool, err error) {
 	p, err := ParseParams(params)
 	if err != nil {
 		return nil, true, err

@@ -27,8 +27,8 @@ func DeclaresTasks(params JSON) bool {
 	return params.Get("_meta").Get(MetaClientCapabilities).Get("extensions").Get(ExtensionID).Kind() == Object
 }
 
-// Request is one decoded request for a task.
-type Request struct {
+// request is one decoded request for a task.
+type request struct {
 	Method string // one of the three
 	TaskID string // never empty
 
@@ -39,38 +39,38 @@ type Request struct {
 	InputResponses map[string]JSON
 }
 
-// DecodeRequest decodes and checks the params of a tasks/get, tasks/update or
+// decodeRequest decodes and checks the params of a tasks/get, tasks/update or
 // tasks/cancel. The order of the checks is: the method (-32601), the params'
 // syntax (-32602), the protocol version (-32022), the declared extension
 // (-32021), the members (-32602). Member names are compared exactly, and a
 // duplicate is refused. An error never quotes what was sent.
-func DecodeRequest(method string, params []byte) (Request, *Error) {
+func decodeRequest(method string, params []byte) (request, error) {
 	switch method {
 	case MethodGet, MethodUpdate, MethodCancel:
 	default:
-		return Request{}, &Error{Code: CodeMethodNotFound, Message: "Method not found"}
+		return request{}, &Error{Code: CodeMethodNotFound, Message: "Method not found"}
 	}
 	p, err := ParseParams(params)
 	if err != nil {
-		return Request{}, err
+		return request{}, err
 	}
 	if err := CheckEnvelope(p); err != nil {
-		return Request{}, err
+		return request{}, err
 	}
-	r := Request{Method: method}
+	r := request{Method: method}
 	id := p.Get("taskId")
 	switch text, ok := id.Text(); {
 	case id.Kind() != String:
-		return Request{}, invalidParams("taskId must be a string, not %v", id.Kind())
+		return request{}, invalidParams("taskId must be a string, not %v", id.Kind())
 	case !ok || strings.TrimSpace(text) == "":
-		return Request{}, TaskNotFound()
+		return request{}, TaskNotFound()
 	default:
 		r.TaskID = text
 	}
 	if method == MethodUpdate {
 		answers := p.Get("inputResponses")
 		if answers.Kind() != Object {
-			return Request{}, invalidParams("inputResponses must be an object, not %v", answers.Kind())
+			return request{}, invalidParams("inputResponses must be an object, not %v", answers.Kind())
 		}
 		r.InputResponses = make(map[string]JSON)
 		for key, answer := range answers.WellFormedMembers() {
@@ -82,7 +82,7 @@ func DecodeRequest(method string, params []byte) (Request, *Error) {
 
 // ParseParams parses the params of a request, which must be an object. Absent
 // params are an empty object.
-func ParseParams(params []byte) (JSON, *Error) {
+func ParseParams(params []byte) (JSON, error) {
 	if len(params) == 0 {
 		return JSON{"{}"}, nil
 	}
@@ -100,7 +100,7 @@ func ParseParams(params []byte) (JSON, *Error) {
 // protocol version that is served here, if it names one (-32022), and the
 // Tasks extension among the client's capabilities (-32021). It comes before
 // any look-up.
-func CheckEnvelope(params JSON) *Error {
+func CheckEnvelope(params JSON) error {
 	version := params.Get("_meta").Get(MetaProtocolVersion)
 	switch text, _ := version.Text(); {
 	case version.IsZero():

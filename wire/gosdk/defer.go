@@ -155,5 +155,5 @@ func declared(params *mcp.CallToolParamsRaw) (tasks bool, cannot wire.InputKinds
 	if err != nil {
 		return false, 0
 	}
-	return wire.CheckEnvelope(envelope) == nil, wire.UndeclaredInput(envelope)
+	return wire.CheckEnvelope(envelope) == nil, wire.UnsupportedInput(envelope)
 }

@@ -81,7 +81,7 @@ func TestTaskFromCallToResult(t *testing.T) {
 }
 
 // What the client did not declare on the very tools/call it is not asked for.
-func TestUndeclaredInput(t *testing.T) {
+func TestUnsupportedInput(t *testing.T) {
 	onEveryTransport(t, withGreeter, func(t *testing.T, h *host, c client) {
 		const withoutForms = `{"elicitation":{"url":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 		id := created(t, c(t, request("tools/call", `"name":"greet","arguments":{"name":"Ada"}`, withoutForms)))

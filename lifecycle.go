@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/mcp-durable-tasks/durabletasks/internal/failurelog"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
@@ -98,8 +99,10 @@ type TaskLifecycle struct {
 
 	wall    func() time.Time
 	clock   Clock
-	local   coordinator
+	local   localTasks
 	workers workers
+
+	unresumed sync.Map // tools whose unfinished tasks had no worker, logged already
 
 	life       context.Context // ends with ErrClosed when Close begins
 	endLife    context.CancelCauseFunc
@@ -119,7 +122,7 @@ func New(store TaskStore, opts *Options) (*TaskLifecycle, error) {
 	}
 	l := &TaskLifecycle{store: store}
 	l.life, l.endLife = context.WithCancelCause(context.Background())
-	l.workers.drain = make(chan struct{})
+	l.workers = newWorkers()
 	if opts != nil {
 		l.opts = *opts
 	}
@@ -147,9 +150,7 @@ func New(store TaskStore, opts *Options) (*TaskLifecycle, error) {
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
-	if l.log = o.Logger; l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
-	}
+	l.log = failurelog.Or(o.Logger)
 	if o.SweepInterval != NoLimit {
 		l.background.Add(1)
 		go l.sweepEvery(o.SweepInterval)
@@ -247,33 +248,41 @@ type CreateOptions struct {
 // Errors: [ErrInvalid], naming the field; [ErrClosed]; [ErrShutdown]; ctx's;
 // the store's own. With any of them no task has been handed out.
 func (l *TaskLifecycle) CreateTask(ctx context.Context, opts *CreateOptions) (wire.CreateTaskResult, error) {
-	return l.create(ctx, opts, func(*localTask) error { return nil })
+	r, err := l.create(ctx, opts, func(*localTask) error { return nil })
+	if err != nil {
+		return wire.CreateTaskResult{}, err
+	}
+	task, err := view(&r)
+	return wire.CreateTaskResult{Task: task}, err
 }
 
-// create commits a new task. Before anybody can know of it, claim is called
-// with its local half.
-func (l *TaskLifecycle) create(ctx context.Context, opts *CreateOptions, claim func(*localTask) error) (wire.CreateTaskResult, error) {
+// create commits a new task and returns its record. Before anybody can know of
+// it, claim is called with its local half.
+func (l *TaskLifecycle) create(ctx context.Context, opts *CreateOptions, claim func(*localTask) error) (Record, error) {
 	var o CreateOptions
 	if opts != nil {
 		o = *opts
 	}
 	ttl, err := duration("CreateOptions.TTL", o.TTL, l.opts.TTL)
 	if err != nil {
-		return wire.CreateTaskResult{}, err
+		return Record{}, err
 	}
 	poll, err := duration("CreateOptions.PollInterval", o.PollInterval, l.opts.PollInterval)
 	if err != nil {
-		return wire.CreateTaskResult{}, err
+		return Record{}, err
 	}
 	if err := checkText("CreateOptions.StatusMessage", o.StatusMessage); err != nil {
-		return wire.CreateTaskResult{}, err
+		return Record{}, err
 	}
-	if err := l.open(); err != nil {
-		return wire.CreateTaskResult{}, err
+	if err := checkText("CreateOptions.Tool", o.Tool); err != nil {
+		return Record{}, err
+	}
+	if err := l.errIfEnding(); err != nil {
+		return Record{}, err
 	}
 	id, err := l.newID()
 	if err != nil {
-		return wire.CreateTaskResult{}, err
+		return Record{}, err
 	}
 	now := l.now()
 	r := Record{
@@ -290,21 +299,20 @@ func (l *TaskLifecycle) create(ctx context.Context, opts *CreateOptions, claim f
 		UnsupportedInput: o.UnsupportedInput,
 	}
 	t := l.local.acquire(id)
-	defer l.local.release(t, 1)
+	defer t.release()
 	if err := t.begin(ctx); err != nil { // for the order of events
-		return wire.CreateTaskResult{}, err
+		return Record{}, err
 	}
-	defer t.done()
+	defer t.end()
 	err = claim(t)
 	if err == nil {
 		err = l.store.Create(ctx, r)
 	}
 	if err != nil {
-		return wire.CreateTaskResult{}, fmt.Errorf("durabletasks: create task: %w", err)
+		return Record{}, fmt.Errorf("durabletasks: create task: %w", err)
 	}
-	l.happened(EventCreated, id, &r)
-	view, err := view(&r)
-	return wire.CreateTaskResult{Task: view}, err
+	l.report(EventCreated, id, &r)
+	return r, nil
 }
 
 // newID returns an id for a new task, whatever NewID does.
@@ -342,7 +350,7 @@ func (l *TaskLifecycle) GetTask(ctx context.Context, id string) (wire.Task, erro
 // get returns the record of a task, whoever it belongs to. A store may
 // outlive its engine; nothing is read through a closed one.
 func (l *TaskLifecycle) get(ctx context.Context, id string) (Record, error) {
-	if err := l.live(); err != nil {
+	if err := l.errIfClosed(); err != nil {
 		return Record{}, err
 	}
 	return l.store.Get(ctx, id)
@@ -398,12 +406,12 @@ func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponse
 		if applied == 0 {
 			return nothing, nil
 		}
-		if len(unanswered(r)) == 0 {
-			r.Status = StatusWorking
-			r.InputRequests = nil
-		}
+		endRound(r)
 		return stamped, nil
 	})
+	if errors.Is(err, ErrTooLarge) { // the answers are the client's
+		err = fmt.Errorf("%w: %w", err, &wire.Error{Code: wire.CodeInvalidParams, Message: "Invalid params: the answers are too large to store"})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -434,11 +442,11 @@ func (l *TaskLifecycle) CancelTask(ctx context.Context, id string) error {
 // Sweep removes expired tasks from the store and returns how many. The engine
 // does it by itself every [Options].SweepInterval.
 func (l *TaskLifecycle) Sweep(ctx context.Context) (int, error) {
-	if err := l.live(); err != nil {
+	if err := l.errIfClosed(); err != nil {
 		return 0, err
 	}
 	n, err := l.store.Sweep(ctx, l.steadyNow())
-	l.swept(n)
+	l.reportSwept(n)
 	return n, err
 }
 
@@ -456,7 +464,7 @@ func (l *TaskLifecycle) sweepEvery(interval time.Duration) {
 		case <-tick.C:
 			l.guard("sweep", func() {
 				if _, err := l.Sweep(l.life); err != nil && l.life.Err() == nil {
-					l.report(slog.LevelError, "sweep failed", slog.Any("error", err))
+					l.logFailure("sweep failed", slog.Any("error", err))
 				}
 			})
 		}
@@ -470,30 +478,27 @@ func (l *TaskLifecycle) sweepEvery(interval time.Duration) {
 func (l *TaskLifecycle) Close() error {
 	l.closing.Do(func() {
 		l.endLife(ErrClosed)
-		for _, t := range l.local.all() {
-			l.local.end(t, ErrClosed)
-			l.local.release(t, 1)
-		}
+		l.local.each(func(t *localTask) { t.endContexts(ErrClosed) })
 		l.background.Wait()
 		l.closeErr = l.store.Close()
 	})
 	return l.closeErr
 }
 
-// live reports whether the engine is still open.
-func (l *TaskLifecycle) live() error {
+// errIfClosed reports that the engine has been closed.
+func (l *TaskLifecycle) errIfClosed() error {
 	if l.life.Err() != nil {
 		return ErrClosed
 	}
 	return nil
 }
 
-// open reports why no new work can begin.
-func (l *TaskLifecycle) open() error {
-	if err := l.live(); err != nil {
+// errIfEnding reports why no new work can begin.
+func (l *TaskLifecycle) errIfEnding() error {
+	if err := l.errIfClosed(); err != nil {
 		return err
 	}
-	return l.workers.open()
+	return l.workers.errIfDraining()
 }
 
 // change says what a decision did to a record.
@@ -513,27 +518,31 @@ const (
 )
 
 // mutate is the one way in which a task changes: read, decide, commit; again
-// from the fresh record if another engine was faster. The decision sees a
-// copy that is its own to change. It must not change a terminal record. What
-// follows from a commit is told in commit order.
+// from the fresh record if another engine was faster. The decision gets a copy
+// that it may change; it must not change a terminal record. Commits are applied
+// to the local half, and reported, in commit order.
+//
+//	acquire the turn ─▶ store.Get ─▶ decide ─▶ store.Update ─▶ commit: report the event,
+//	                      ▲                         │           end contexts, notify, arm the expiry
+//	                      └──── *ConflictError ─────┘
 func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Record) (change, error)) error {
 	t := l.local.acquire(id)
-	defer l.local.release(t, 1)
+	defer t.release()
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
-	defer t.done()
+	defer t.end()
 	for conflicts := 0; ; conflicts++ {
 		old, err := l.get(ctx, id)
 		if err != nil {
-			l.lost(t, err)
+			l.expire(t, err)
 			return err
 		}
 		before, next := markOf(&old), old // the containers are ours to change
 		switch what, err := decide(&next); {
 		case err != nil || what == nothing:
 			if (old.Status.Terminal() || old.CancelRequested) && !errors.Is(err, ErrNotFound) {
-				l.follow(t, &old, 0) // another process may have done so
+				l.apply(t, &old, 0) // another process may have ended or cancelled it
 			}
 			return err
 		case what == stamped:
@@ -545,10 +554,10 @@ func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Reco
 		switch {
 		case err == nil:
 			next.Version++
-			l.announce(t, before, &next)
+			l.committed(t, before, &next)
 			return nil
 		case !errors.Is(err, ErrConflict):
-			l.lost(t, err)
+			l.expire(t, err)
 			return fmt.Errorf("durabletasks: update task: %w", err)
 		case conflicts == maxConflicts:
 			return err
@@ -573,52 +582,52 @@ func (l *TaskLifecycle) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// mark is what events compare a committed record with.
+// mark holds what events compare a committed record with.
 type mark struct {
-	cancelRequested bool
-	keys, answers   int
+	cancelRequested               bool
+	questions, answers, withdrawn int
 }
 
 func markOf(r *Record) mark {
-	return mark{r.CancelRequested, len(r.Questions), len(r.InputResponses)}
+	m := mark{cancelRequested: r.CancelRequested, questions: len(r.Questions)}
+	for _, answer := range r.InputResponses {
+		if answer == noAnswer {
+			m.withdrawn++
+		} else {
+			m.answers++
+		}
+	}
+	return m
 }
 
-// announce tells of a commit. Its caller has the task's turn.
-func (l *TaskLifecycle) announce(t *localTask, before mark, r *Record) {
+// committed reports a commit and applies it. Its caller has the task's turn.
+func (l *TaskLifecycle) committed(t *localTask, before mark, r *Record) {
 	switch now := markOf(r); {
 	case r.Status.Terminal():
-		l.happened(EventEnded, t.id, r)
+		l.report(EventEnded, t.id, r)
 	case now.cancelRequested != before.cancelRequested:
-		l.happened(EventCancelRequested, t.id, r)
-	case now.keys > before.keys:
-		l.happened(EventInputRequired, t.id, r)
+		l.report(EventCancelRequested, t.id, r)
+	case now.questions > before.questions:
+		l.report(EventInputRequired, t.id, r)
 	case now.answers > before.answers:
-		l.happened(EventInputReceived, t.id, r)
+		l.report(EventInputReceived, t.id, r)
+	case now.withdrawn > before.withdrawn:
+		l.report(EventInputWithdrawn, t.id, r)
 	}
-	l.follow(t, r, 0)
+	l.apply(t, r, 0)
 }
 
-// follow lets everything in this process that holds on to a task follow its
-// committed record; see watchExpiry for atLeast.
-func (l *TaskLifecycle) follow(t *localTask, r *Record, atLeast time.Duration) {
+// apply makes everything in this process that holds on to a task follow its
+// committed record; see armExpiry for atLeast.
+func (l *TaskLifecycle) apply(t *localTask, r *Record, atLeast time.Duration) {
 	switch {
 	case r.Status.Terminal():
-		l.local.end(t, terminal(r))
+		t.endContexts(errIfEnded(r))
 	case r.CancelRequested:
 		t.interrupt(ErrCancelled)
 	}
-	t.tell()
-	l.watchExpiry(t, r, atLeast)
-}
-
-// unanswered returns the requests that wait for an answer.
-func unanswered(r *Record) map[string]wire.JSON {
-	requests := maps.Clone(r.InputRequests)
-	maps.DeleteFunc(requests, func(key string, _ wire.JSON) bool {
-		_, answered := r.InputResponses[key]
-		return answered
-	})
-	return requests
+	t.notify()
+	l.armExpiry(t, r, atLeast)
 }
 
 // view projects a record on what a client may see: an allow-list. A record

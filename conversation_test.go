@@ -123,7 +123,7 @@ func (h *conversationHost) serve(t *testing.T, request wire.JSON) {
 		case !wire.DeclaresTasks(params):
 			failure = wire.MissingCapability()
 		default:
-			created, err := h.tasks.Start(t.Context(), nil, tool(params.Get("arguments")))
+			created, err := h.tasks.StartTask(t.Context(), nil, tool(params.Get("arguments")))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,7 +203,7 @@ func greeter(keys ...string) durabletasks.Worker {
 			}
 			requests[key] = form
 		}
-		answers, err := h.RequestInput(ctx, requests)
+		answers, err := h.RequestInput(ctx, requests, nil)
 		if err != nil {
 			return wire.JSON{}, err
 		}

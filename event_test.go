@@ -93,8 +93,8 @@ func TestHooksPanic(t *testing.T) {
 		} {
 			opts.SweepInterval = second
 			l := open(t, newShared(), opts)
-			c, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-				a, err := h.RequestInput(ctx, forms("a"))
+			c, err := l.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+				a, err := h.RequestInput(ctx, forms("a"), nil)
 				if err != nil || len(a) != 1 {
 					return wire.JSON{}, errors.New("no answer")
 				}

@@ -91,7 +91,7 @@ func TestAnswersSurvive(t *testing.T) {
 			t.Errorf("answers after a checkpoint: %v", a)
 		}
 		// A round that is refused makes it forget nothing.
-		_, err := k.h.RequestInput(ctx, forms("a"))
+		_, err := k.h.RequestInput(ctx, forms("a"), nil)
 		wantError(t, "a used key", err, durabletasks.ErrDuplicateKey)
 		if r := stored(t, k.store, k.id); !reflect.DeepEqual(r.InputResponses, want) {
 			t.Errorf("answers in the record: %v", r.InputResponses)
@@ -289,7 +289,7 @@ func TestCheckpointBesideAnotherRound(t *testing.T) {
 		check(t, (<-w).err)
 		other := handle(t, k.l, k.id)
 		gone, cancel := context.WithCancel(ctx)
-		w = ask(func() (map[string]wire.JSON, error) { return other.RequestInput(gone, forms("b")) })
+		w = ask(func() (map[string]wire.JSON, error) { return other.RequestInput(gone, forms("b"), nil) })
 		cancel()
 		<-w
 		check(t, k.h.Progress(ctx, "", &durabletasks.ProgressOptions{Checkpoint: aText}))
@@ -320,15 +320,15 @@ func TestWaitIsGivenUp(t *testing.T) {
 		} {
 			c, end, want := give()
 			key := fmt.Sprint("k", i)
-			w := ask(func() (map[string]wire.JSON, error) { return k.h.RequestInput(c, forms(key)) })
+			w := ask(func() (map[string]wire.JSON, error) { return k.h.RequestInput(c, forms(key), nil) })
 			_, err := k.h.ResumeInput(ctx)
 			wantError(t, "a second waiter", err, durabletasks.ErrInputPending)
-			_, err = k.h.RequestInput(ctx, forms("other"))
+			_, err = k.h.RequestInput(ctx, forms("other"), nil)
 			wantError(t, "a second asker", err, durabletasks.ErrInputPending)
 			end()
 			synctest.Wait()
 			wantError(t, "the waiter", (<-w).err, want)
-			_, err = k.h.RequestInput(c, forms("other"))
+			_, err = k.h.RequestInput(c, forms("other"), nil)
 			wantError(t, "an asker whose context is done", err, want)
 			if v := get(t, k.l, k.id); v.Status != durabletasks.StatusInputRequired {
 				t.Errorf("status %s", v.Status)
@@ -358,7 +358,7 @@ func TestKeysAreNeverReused(t *testing.T) {
 		keys := append(slices.Clone(keys), "x", "y")
 		for range 2 {
 			for _, key := range keys {
-				_, err := k.h.RequestInput(ctx, forms(key, "new"))
+				_, err := k.h.RequestInput(ctx, forms(key, "new"), nil)
 				var again *durabletasks.DuplicateKeyError
 				if !errors.As(err, &again) || again.Key != key {
 					t.Errorf("key %.10q again: %.100v", key, err)
@@ -366,16 +366,16 @@ func TestKeysAreNeverReused(t *testing.T) {
 			}
 			k.restart()
 		}
-		_, err := k.h.RequestInput(ctx, forms(keys...))
+		_, err := k.h.RequestInput(ctx, forms(keys...), nil)
 		var again *durabletasks.DuplicateKeyError
 		if !errors.As(err, &again) || again.Key != slices.Min(keys) {
 			t.Errorf("all keys again: %.100v", err)
 		}
-		_, err = k.h.RequestInput(ctx, forms("constructor", "a\x00b")) // the second was used first
+		_, err = k.h.RequestInput(ctx, forms("constructor", "a\x00b"), nil) // the second was used first
 		if !errors.As(err, &again) || again.Key != "a\x00b" {
 			t.Errorf("two keys again: %v", err)
 		}
-		_, err = k.h.RequestInput(ctx, forms("y", "x"))
+		_, err = k.h.RequestInput(ctx, forms("y", "x"), nil)
 		if !errors.As(err, &again) || again.Key != "x" {
 			t.Errorf("two keys again: %v", err)
 		}
@@ -390,7 +390,7 @@ func TestRequestsAreCopied(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := newTask(t, newShared(), nil)
 		requests := forms("a")
-		w := ask(func() (map[string]wire.JSON, error) { return k.h.RequestInput(ctx, requests) })
+		w := ask(func() (map[string]wire.JSON, error) { return k.h.RequestInput(ctx, requests, nil) })
 		clear(requests)
 		v := get(t, k.l, k.id)
 		if !reflect.DeepEqual(v.InputRequests, forms("a")) {
@@ -427,7 +427,7 @@ func TestCancelIsDurable(t *testing.T) {
 		for range 2 {
 			k.restart()
 			wantError(t, "context", context.Cause(k.h.Context()), durabletasks.ErrCancelled)
-			_, err := k.h.RequestInput(ctx, forms("b"))
+			_, err := k.h.RequestInput(ctx, forms("b"), nil)
 			wantError(t, "RequestInput", err, durabletasks.ErrCancelled)
 			_, err = k.h.ResumeInput(ctx)
 			wantError(t, "ResumeInput", err, durabletasks.ErrCancelled)
@@ -478,7 +478,7 @@ func TestWritesOfEndedContexts(t *testing.T) {
 				if end == "shut down" { // somebody must hold it up
 					stop := make(chan struct{})
 					defer close(stop)
-					_, err := k.l.Start(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { <-stop; return done, nil })
+					_, err := k.l.StartTask(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { <-stop; return done, nil })
 					check(t, err)
 				}
 				derived, cancel := context.WithTimeout(k.h.Context(), 3*time.Hour)
@@ -518,7 +518,7 @@ func TestAskingWithAnEndedContext(t *testing.T) {
 			k := newTask(t, store, unswept)
 			stop := make(chan struct{})
 			defer close(stop)
-			_, err := k.l.Start(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { <-stop; return done, nil })
+			_, err := k.l.StartTask(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { <-stop; return done, nil })
 			check(t, err)
 			hctx := k.h.Context()
 			end(k)
@@ -526,7 +526,7 @@ func TestAskingWithAnEndedContext(t *testing.T) {
 			if r, err := store.Get(ctx, k.id); err == nil {
 				version = r.Version
 			}
-			_, err = k.h.RequestInput(hctx, forms("a"))
+			_, err = k.h.RequestInput(hctx, forms("a"), nil)
 			_, err2 := k.h.ResumeInput(hctx)
 			if errorName(err) != want || errorName(err2) != want {
 				t.Errorf("got %v and %v, want %s", err, err2, want)
@@ -545,7 +545,7 @@ func TestContextEndsWhileAsking(t *testing.T) {
 		store := &flawed{shared: newShared()}
 		k := newTask(t, store, nil)
 		for name, call := range map[string]func(ctx context.Context) error{
-			"RequestInput": func(ctx context.Context) error { _, err := k.h.RequestInput(ctx, forms("a")); return err },
+			"RequestInput": func(ctx context.Context) error { _, err := k.h.RequestInput(ctx, forms("a"), nil); return err },
 			"ResumeInput":  func(ctx context.Context) error { _, err := k.h.ResumeInput(ctx); return err },
 		} {
 			own, cancel := context.WithCancelCause(ctx)
@@ -676,7 +676,7 @@ func TestUnsupportedInput(t *testing.T) {
 		store := newShared()
 		l := open(t, store, nil)
 		params := wire.MustParse(`{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}`)
-		id := create(t, l, &durabletasks.CreateOptions{Undeclared: wire.UnsupportedInput(params)})
+		id := create(t, l, &durabletasks.CreateOptions{UnsupportedInput: wire.UnsupportedInput(params)})
 		h := handle(t, l, id)
 		before := stored(t, store, id)
 		requests := forms("a", "z")
@@ -684,11 +684,11 @@ func TestUnsupportedInput(t *testing.T) {
 		requests["n"] = wire.MustParse(`{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"tools":[]}}`)
 		for name, call := range map[string]func(context.Context, map[string]wire.JSON) (map[string]wire.JSON, error){"RequestInput": h.RequestInput, "Ask": h.Ask} {
 			_, err := call(ctx, requests)
-			var undeclared *durabletasks.UndeclaredError
+			var undeclared *durabletasks.UnsupportedInputError
 			if !errors.As(err, &undeclared) || undeclared.Key != "m" || undeclared.Kinds != wire.InputRoots {
 				t.Errorf("%s: %v", name, err)
 			}
-			wantError(t, name, err, durabletasks.ErrUndeclared)
+			wantError(t, name, err, durabletasks.ErrUnsupportedInput)
 			if got := stored(t, store, id); !reflect.DeepEqual(got, before) {
 				t.Errorf("%s has changed the task: %+v", name, got)
 			}
@@ -785,7 +785,7 @@ func TestTooLarge(t *testing.T) {
 	}
 	answers := make(chan error, 1)
 	go func() {
-		_, err := h.RequestInput(ctx, forms("a"))
+		_, err := h.RequestInput(ctx, forms("a"), nil)
 		answers <- err
 	}()
 	for v, err := range l.Watch(ctx, id) {
@@ -969,7 +969,7 @@ func TestTwoEnginesNotWatching(t *testing.T) {
 		// A worker that learns of it by asking is cancelled all the same.
 		for _, asks := range []durabletasks.Worker{
 			func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-				_, err := h.RequestInput(ctx, forms("x"))
+				_, err := h.RequestInput(ctx, forms("x"), nil)
 				return wire.JSON{}, err
 			},
 			func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
@@ -979,7 +979,7 @@ func TestTwoEnginesNotWatching(t *testing.T) {
 		} {
 			id = create(t, a, nil)
 			gone, stop := context.WithCancel(ctx)
-			ask(func() (map[string]wire.JSON, error) { return handle(t, a, id).RequestInput(gone, forms("w")) })
+			ask(func() (map[string]wire.JSON, error) { return handle(t, a, id).RequestInput(gone, forms("w"), nil) })
 			stop()
 			synctest.Wait()
 			begin := make(chan struct{})

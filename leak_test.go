@@ -60,14 +60,14 @@ func TestNothingIsLeft(t *testing.T) {
 		for i := range tasks {
 			switch i % 10 {
 			case 0, 1: // a worker that completes
-				_, err := l.Start(ctx, at(i), func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil })
+				_, err := l.StartTask(ctx, at(i), func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil })
 				check(t, err)
 			case 2: // a worker that panics
-				_, err := l.Start(ctx, at(i), func(context.Context, *durabletasks.Handle) (wire.JSON, error) { panic("x") })
+				_, err := l.StartTask(ctx, at(i), func(context.Context, *durabletasks.Handle) (wire.JSON, error) { panic("x") })
 				check(t, err)
 			case 3: // a round
-				c, err := l.Start(ctx, at(i), func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-					_, err := h.RequestInput(ctx, forms("a"))
+				c, err := l.StartTask(ctx, at(i), func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+					_, err := h.RequestInput(ctx, forms("a"), nil)
 					return done, err
 				})
 				check(t, err)
@@ -75,8 +75,8 @@ func TestNothingIsLeft(t *testing.T) {
 				_, err = l.UpdateTask(ctx, c.TaskID, accepts("a"))
 				check(t, err)
 			case 4: // a cancel while it waits
-				c, err := l.Start(ctx, at(i), func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-					_, err := h.RequestInput(ctx, forms("a"))
+				c, err := l.StartTask(ctx, at(i), func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+					_, err := h.RequestInput(ctx, forms("a"), nil)
 					return wire.JSON{}, err
 				})
 				check(t, err)
@@ -92,7 +92,7 @@ func TestNothingIsLeft(t *testing.T) {
 			case 7: // a waiter that gives up
 				h := handle(t, l, create(t, l, at(i)))
 				own, cancel := context.WithCancel(ctx)
-				ask(func() (map[string]wire.JSON, error) { return h.RequestInput(own, forms("a")) })
+				ask(func() (map[string]wire.JSON, error) { return h.RequestInput(own, forms("a"), nil) })
 				cancel()
 			case 8: // a waiter that nobody answers
 				request(handle(t, l, create(t, l, at(i))), "a")
@@ -128,7 +128,7 @@ func TestTimersEndWithTheirHolders(t *testing.T) {
 		"a waiter that gives up": {func(l *durabletasks.TaskLifecycle, id string) {
 			own, cancel := context.WithCancel(ctx)
 			h := handle(t, l, id)
-			ask(func() (map[string]wire.JSON, error) { return h.RequestInput(own, forms("a")) })
+			ask(func() (map[string]wire.JSON, error) { return h.RequestInput(own, forms("a"), nil) })
 			cancel()
 		}, 0},
 		"a watch that is left": {func(l *durabletasks.TaskLifecycle, id string) {
@@ -191,8 +191,8 @@ func TestNothingIsLeftAfterClose(t *testing.T) {
 				l := open(t, newWatchable(), nil)
 				ended := make(chan struct{})
 				for i := range tasks {
-					_, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-						_, err := h.RequestInput(ctx, forms(fmt.Sprint(i)))
+					_, err := l.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+						_, err := h.RequestInput(ctx, forms(fmt.Sprint(i)), nil)
 						return wire.JSON{}, err
 					})
 					check(t, err)

@@ -249,7 +249,7 @@ var operations = []struct {
 
 // wait calls RequestInput and returns its error, or errWaits, or errAnswers.
 func (c *cell) wait(requests map[string]wire.JSON) error {
-	return c.await(func() (map[string]wire.JSON, error) { return c.h.RequestInput(ctx, requests) })
+	return c.await(func() (map[string]wire.JSON, error) { return c.h.RequestInput(ctx, requests, nil) })
 }
 
 var errWaits, errAnswers = errors.New("waits"), errors.New("answers")
@@ -385,7 +385,7 @@ func TestCreateTaskChecks(t *testing.T) {
 	}
 	_, err := l.CreateTask(ctx, nil)
 	wantError(t, "CreateTask of a closed engine", err, durabletasks.ErrClosed)
-	_, err = l.Start(ctx, nil, sleeping)
+	_, err = l.StartTask(ctx, nil, sleeping)
 	wantError(t, "Start of a closed engine", err, durabletasks.ErrClosed)
 	wantError(t, "second Close", l.Close(), nil)
 
@@ -401,7 +401,7 @@ func TestCreateTaskChecks(t *testing.T) {
 		}
 		_, err := l.CreateTask(ctx, nil)
 		wantError(t, "an id that is taken", err, durabletasks.ErrExists)
-		_, err = l.Start(ctx, nil, sleeping)
+		_, err = l.StartTask(ctx, nil, sleeping)
 		wantError(t, "an id that is taken, with a worker", err, durabletasks.ErrExists)
 	}
 	gone, cancel := context.WithCancel(ctx)
@@ -521,7 +521,7 @@ func ignoreTerminal(err error) error {
 func TestViewOfStoredRecords(t *testing.T) {
 	base := durabletasks.Record{
 		ID: "t", CreatedAt: time.Date(2026, 7, 28, 1, 2, 3, 4e6, time.UTC), LastUpdatedAt: time.Date(2026, 7, 28, 1, 2, 4, 0, time.UTC),
-		TTL: durabletasks.NoLimit, PollInterval: durabletasks.NoLimit, UsedInputKeys: []string{"secret"}, CancelRequested: true, Undeclared: 7,
+		TTL: durabletasks.NoLimit, PollInterval: durabletasks.NoLimit, UsedInputKeys: []string{"secret"}, CancelRequested: true, UnsupportedInput: 7,
 		Payload: aText, Checkpoint: aText, Version: 7, StatusMessage: "m",
 	}
 	const head = `{"resultType":"complete","taskId":"t","status":"`
@@ -791,7 +791,7 @@ func TestStoreErrors(t *testing.T) {
 
 		// A round that could not be stored leaves nobody waiting.
 		fail = true
-		_, err = h.RequestInput(ctx, forms("b"))
+		_, err = h.RequestInput(ctx, forms("b"), nil)
 		wantError(t, "request", err, broken)
 		fail = false
 		w = request(h, "b")

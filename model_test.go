@@ -543,7 +543,7 @@ func (k *modelTask) record() durabletasks.Record {
 		ID: k.id, Status: wire.Status(k.status), StatusMessage: k.message, CreatedAt: k.created, LastUpdatedAt: k.updated,
 		TTL: k.ttl, PollInterval: k.poll, InputRequests: m(k.requests), InputResponses: m(k.responses), UsedInputKeys: k.used,
 		Result: j(k.result), Error: j(k.failure), Owner: k.owner, CancelRequested: k.cancel,
-		Undeclared: k.undeclared, Payload: j(k.payload), Checkpoint: j(k.checkpoint), Version: k.version,
+		UnsupportedInput: k.undeclared, Payload: j(k.payload), Checkpoint: j(k.checkpoint), Version: k.version,
 	}
 }
 
@@ -687,8 +687,8 @@ func (s *sim) create(t *rapid.T) {
 	}
 	o := durabletasks.CreateOptions{
 		TTL: genDuration.Draw(t, "ttl"), PollInterval: genDuration.Draw(t, "poll"), StatusMessage: genText.Draw(t, "message"),
-		Payload:    rapid.SampledFrom([]wire.JSON{{}, aText, done}).Draw(t, "payload"),
-		Undeclared: rapid.SampledFrom([]wire.InputKinds{0, 0, 0, wire.InputURL | wire.InputRoots, wire.InputForm}).Draw(t, "undeclared"),
+		Payload:          rapid.SampledFrom([]wire.JSON{{}, aText, done}).Draw(t, "payload"),
+		UnsupportedInput: rapid.SampledFrom([]wire.InputKinds{0, 0, 0, wire.InputURL | wire.InputRoots, wire.InputForm}).Draw(t, "undeclared"),
 	}
 	k := &modelTask{
 		owner: rapid.SampledFrom([]string{"", "alice"}).Draw(t, "owner"), status: "working", message: o.StatusMessage,

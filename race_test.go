@@ -48,7 +48,7 @@ func TestRaceToTheEnd(t *testing.T) {
 					hctx := mine.Context()
 					waiter := make(chan error, 1)
 					go func() {
-						_, err := mine.RequestInput(ctx, forms("a"))
+						_, err := mine.RequestInput(ctx, forms("a"), nil)
 						waiter <- err
 					}()
 					var wins atomic.Int64
@@ -141,7 +141,7 @@ func TestRaceForAnswers(t *testing.T) {
 			id := create(t, l, nil)
 			var outcome string
 			worker := func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-				a, err := h.RequestInput(ctx, forms("a", "b"))
+				a, err := h.RequestInput(ctx, forms("a", "b"), nil)
 				outcome = errorName(err)
 				if err != nil {
 					return wire.JSON{}, err
@@ -204,7 +204,7 @@ func TestRaceForResumption(t *testing.T) {
 			id := create(t, l, nil)
 			h := handle(t, l, id)
 			request := func(ctx context.Context) error {
-				_, err := h.RequestInput(ctx, forms("a"))
+				_, err := h.RequestInput(ctx, forms("a"), nil)
 				if errors.Is(err, context.Canceled) {
 					_, err = h.ResumeInput(context.Background())
 				}
@@ -299,7 +299,7 @@ func TestWritersRush(t *testing.T) {
 		answers := make(chan error, 1)
 		asked := make(chan struct{})
 		go func() {
-			a, err := h.RequestInput(ctx, forms(keys...))
+			a, err := h.RequestInput(ctx, forms(keys...), nil)
 			if err == nil && !maps.Equal(a, accepts(keys...)) {
 				err = fmt.Errorf("%d answers", len(a))
 			}
@@ -385,7 +385,7 @@ func TestConversation(t *testing.T) {
 				c, err := a.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 					for i := range *rounds {
 						key := fmt.Sprint(i)
-						if a, err := h.RequestInput(ctx, forms(key)); err != nil || !maps.Equal(a, accepts(key)) {
+						if a, err := h.RequestInput(ctx, forms(key), nil); err != nil || !maps.Equal(a, accepts(key)) {
 							return wire.JSON{}, fmt.Errorf("round %d: %v, %w", i, a, err)
 						}
 					}
@@ -493,7 +493,7 @@ func TestRaceToClose(t *testing.T) {
 			}
 			steps := []func() error{
 				func() error { _, err := l.CreateTask(ctx, nil); return err },
-				func() error { _, err := l.Start(ctx, nil, work); return err },
+				func() error { _, err := l.StartTask(ctx, nil, work); return err },
 				func() error { return l.Go(ctx, id(), work) },
 				func() error { _, err := l.GetTask(ctx, id()); return err },
 				func() error { return l.CancelTask(ctx, id()) },

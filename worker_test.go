@@ -130,9 +130,9 @@ func TestEndings(t *testing.T) {
 					if e.name == "the context's error" && when == "on its own" {
 						t.Skip("there is none")
 					}
-					created, err := l.Start(ctx, &durabletasks.CreateOptions{StatusMessage: "begun"}, work)
+					created, err := l.StartTask(ctx, &durabletasks.CreateOptions{StatusMessage: "begun"}, work)
 					check(t, err)
-					_, err = l.Start(ctx, nil, sleeping)
+					_, err = l.StartTask(ctx, nil, sleeping)
 					if work != nil {
 						wantError(t, "a second worker", err, durabletasks.ErrBusy)
 					}
@@ -169,9 +169,9 @@ func TestEndings(t *testing.T) {
 						return
 					}
 					// The slot is free again, and only once.
-					_, err = l.Start(ctx, nil, sleeping)
+					_, err = l.StartTask(ctx, nil, sleeping)
 					check(t, err)
-					_, err = l.Start(ctx, nil, sleeping)
+					_, err = l.StartTask(ctx, nil, sleeping)
 					wantError(t, "one worker too many", err, durabletasks.ErrBusy)
 				})
 			})
@@ -202,7 +202,7 @@ func TestOutcomeNotStored(t *testing.T) {
 				}}
 				l := open(t, store, &durabletasks.Options{MaxWorkers: 1, Logger: log.logger()})
 				for range 2 {
-					created, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+					created, err := l.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 						wantError(t, "Complete", h.Complete(ctx, done), tooLarge)
 						return done, nil
 					})
@@ -233,7 +233,7 @@ func TestOutcomeOfABusyStore(t *testing.T) {
 				return nil
 			}}
 			l := open(t, store, &durabletasks.Options{Logger: log.logger()})
-			created, err := l.Start(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil })
+			created, err := l.StartTask(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil })
 			check(t, err)
 			time.Sleep(10 * second)
 			if v := get(t, l, created.TaskID); v.Result != done || strings.Contains(log.String(), "not stored") {
@@ -249,7 +249,7 @@ func TestClockWasAhead(t *testing.T) {
 		var ahead atomic.Int64
 		now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		l := open(t, &durabletasks.MemStore{Now: now}, &durabletasks.Options{Now: now, KeepExpiry: true, SweepInterval: durabletasks.NoLimit})
-		created, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+		created, err := l.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 			<-ctx.Done()
 			ahead.Store(0)
 			return wire.JSON{}, context.Cause(ctx)
@@ -363,17 +363,17 @@ func TestMaxWorkers(t *testing.T) {
 		}
 		ended := create(t, l, nil)
 		check(t, handle(t, l, ended).Complete(ctx, done))
-		first, err := l.Start(ctx, nil, sleeping)
+		first, err := l.StartTask(ctx, nil, sleeping)
 		check(t, err)
 		before := count()
 		for range 3 { // nothing of this costs a slot
-			_, err = l.Start(ctx, &durabletasks.CreateOptions{TTL: -2}, sleeping)
+			_, err = l.StartTask(ctx, &durabletasks.CreateOptions{TTL: -2}, sleeping)
 			wantError(t, "Start with a bad option", err, durabletasks.ErrInvalid)
 			store.onCreate = func(durabletasks.Record) error { return broken }
-			_, err = l.Start(ctx, nil, sleeping)
+			_, err = l.StartTask(ctx, nil, sleeping)
 			wantError(t, "Start with a broken store", err, broken)
 			store.onCreate = func(durabletasks.Record) error { panic("store") }
-			survive(func() { l.Start(ctx, nil, sleeping) })
+			survive(func() { l.StartTask(ctx, nil, sleeping) })
 			store.onCreate = nil
 			wantError(t, "Go for an unknown task", l.Go(ctx, "unknown", sleeping), durabletasks.ErrNotFound)
 			wantError(t, "Go for an ended task", l.Go(ctx, ended, sleeping), durabletasks.ErrTerminal)
@@ -387,9 +387,9 @@ func TestMaxWorkers(t *testing.T) {
 		if n := count(); n != before {
 			t.Errorf("%d tasks became %d", before, n)
 		}
-		second, err := l.Start(ctx, nil, sleeping)
+		second, err := l.StartTask(ctx, nil, sleeping)
 		check(t, err)
-		_, err = l.Start(ctx, nil, sleeping)
+		_, err = l.StartTask(ctx, nil, sleeping)
 		wantError(t, "third worker", err, durabletasks.ErrBusy)
 		wantError(t, "third worker", l.Go(ctx, first.TaskID, sleeping), durabletasks.ErrBusy)
 		if n := count(); n != before+1 {
@@ -447,10 +447,10 @@ func TestOneWorkerAtATime(t *testing.T) {
 func TestStartWithTheIDOfARunningTask(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := open(t, newShared(), &durabletasks.Options{NewID: func() string { return "t" }, MaxWorkers: 2})
-		_, err := l.Start(ctx, nil, sleeping)
+		_, err := l.StartTask(ctx, nil, sleeping)
 		check(t, err)
 		for range 3 { // and no slot is lost
-			_, err = l.Start(ctx, nil, sleeping)
+			_, err = l.StartTask(ctx, nil, sleeping)
 			wantError(t, "Start", err, durabletasks.ErrExists)
 		}
 		wantError(t, "Go", l.Go(ctx, "t", sleeping), durabletasks.ErrRunning)
@@ -479,7 +479,7 @@ func TestContextsOutliveRequests(t *testing.T) {
 		}
 		ways := map[string]func(ctx context.Context) (string, error){
 			"Start": func(ctx context.Context) (string, error) {
-				c, err := l.Start(ctx, nil, work)
+				c, err := l.StartTask(ctx, nil, work)
 				return c.TaskID, err
 			},
 			"Go": func(ctx context.Context) (string, error) {
@@ -562,7 +562,7 @@ func TestRecover(t *testing.T) {
 		l.Close()
 
 		l = open(t, store, &durabletasks.Options{MaxWorkers: 1})
-		_, err = l.Start(ctx, nil, sleeping)
+		_, err = l.StartTask(ctx, nil, sleeping)
 		check(t, err)
 		var seen []string
 		var mu sync.Mutex
@@ -685,7 +685,7 @@ func TestRecoverErrors(t *testing.T) {
 		_, err = l.Recover(ctx, nobody)
 		wantError(t, "after Close", err, durabletasks.ErrClosed)
 		l = open(t, newShared(), nil)
-		if _, err := l.Start(ctx, nil, func(ctx context.Context, _ *durabletasks.Handle) (wire.JSON, error) {
+		if _, err := l.StartTask(ctx, nil, func(ctx context.Context, _ *durabletasks.Handle) (wire.JSON, error) {
 			<-ctx.Done()
 			_, err := l.Recover(ctx, nobody)
 			wantError(t, "while shutting down", err, durabletasks.ErrShutdown)
@@ -725,7 +725,7 @@ func TestRecoverBesideStart(t *testing.T) {
 				t.Errorf("recovered %d, %v", n, err)
 			}
 		}
-		c, err := l.Start(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil })
+		c, err := l.StartTask(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil })
 		check(t, err)
 		synctest.Wait()
 		if v := get(t, l, c.TaskID); v.Result != done {
@@ -769,7 +769,7 @@ func TestLookBesideStart(t *testing.T) {
 		var c wire.CreateTaskResult
 		go func() {
 			var err error
-			c, err = l.Start(ctx, nil, sleeping)
+			c, err = l.StartTask(ctx, nil, sleeping)
 			check(t, err)
 		}()
 		time.Sleep(second)
@@ -799,7 +799,7 @@ func TestShutdown(t *testing.T) {
 		work := map[string]durabletasks.Worker{
 			"gives up": sleeping,
 			"waits for input": func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-				_, err := h.RequestInput(ctx, forms("a"))
+				_, err := h.RequestInput(ctx, forms("a"), nil)
 				wantError(t, "RequestInput", err, durabletasks.ErrShutdown)
 				return wire.JSON{}, err
 			},
@@ -825,7 +825,7 @@ func TestShutdown(t *testing.T) {
 		}
 		ids := map[string]string{}
 		for name, w := range work {
-			c, err := l.Start(ctx, nil, w)
+			c, err := l.StartTask(ctx, nil, w)
 			check(t, err)
 			ids[name] = c.TaskID
 		}
@@ -841,7 +841,7 @@ func TestShutdown(t *testing.T) {
 		synctest.Wait()
 		_, err := l.CreateTask(ctx, nil)
 		wantError(t, "CreateTask", err, durabletasks.ErrShutdown)
-		_, err = l.Start(ctx, nil, sleeping)
+		_, err = l.StartTask(ctx, nil, sleeping)
 		wantError(t, "Start", err, durabletasks.ErrShutdown)
 		wantError(t, "Go", l.Go(ctx, idle, sleeping), durabletasks.ErrShutdown)
 		get(t, l, idle) // clients are served to the end
@@ -901,7 +901,7 @@ func TestCloseBesideWorkers(t *testing.T) {
 		store := newShared()
 		l := open(t, store, nil)
 		causes := make(chan error, 2)
-		c, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+		c, err := l.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 			<-ctx.Done()
 			causes <- context.Cause(ctx)
 			causes <- h.Progress(ctx, "", nil)
@@ -927,7 +927,7 @@ func TestLiveWorkersKeepTheirTasks(t *testing.T) {
 			store := newShared()
 			l := open(t, store, nil)
 			stop := make(chan struct{})
-			c, err := l.Start(ctx, &durabletasks.CreateOptions{TTL: ttl}, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+			c, err := l.StartTask(ctx, &durabletasks.CreateOptions{TTL: ttl}, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 				select {
 				case <-stop:
 					return done, nil
@@ -979,7 +979,7 @@ func TestSleepingMachine(t *testing.T) {
 		l := open(t, store, nil)
 		var asleep atomic.Int64
 		l.SetWall(func() time.Time { return time.Now().Add(time.Duration(asleep.Load())) })
-		c, err := l.Start(ctx, nil, sleeping)
+		c, err := l.StartTask(ctx, nil, sleeping)
 		check(t, err)
 		id := create(t, l, nil)
 		hctx := handle(t, l, id).Context()
@@ -1001,7 +1001,7 @@ func TestExtensionsAreSeldom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
 		l := open(t, store, &durabletasks.Options{TTL: second})
-		c, err := l.Start(ctx, nil, sleeping)
+		c, err := l.StartTask(ctx, nil, sleeping)
 		check(t, err)
 		time.Sleep(time.Hour)
 		if v := stored(t, store, c.TaskID).Version; v < 60 || v > 130 {
@@ -1057,12 +1057,12 @@ func TestKeepExpiry(t *testing.T) {
 				return done, nil
 			},
 			func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-				_, err := h.RequestInput(ctx, forms("a"))
+				_, err := h.RequestInput(ctx, forms("a"), nil)
 				causes <- err
 				return wire.JSON{}, err
 			},
 		} {
-			_, err := l.Start(ctx, &durabletasks.CreateOptions{TTL: 50 * time.Millisecond}, work)
+			_, err := l.StartTask(ctx, &durabletasks.CreateOptions{TTL: 50 * time.Millisecond}, work)
 			check(t, err)
 			time.Sleep(50*time.Millisecond - 1)
 			if len(causes) != 0 {
@@ -1074,7 +1074,7 @@ func TestKeepExpiry(t *testing.T) {
 		}
 		wantError(t, "a late Complete", late, durabletasks.ErrNotFound)
 		for range 2 {
-			_, err := l.Start(ctx, nil, sleeping)
+			_, err := l.StartTask(ctx, nil, sleeping)
 			check(t, err)
 		}
 		if got := strings.Count(log.String(), "expired"); got != 2 {
@@ -1164,7 +1164,7 @@ func TestClockPanics(t *testing.T) {
 		}
 		for readings := range 3 {
 			left.Store(int64(readings))
-			survive(func() { l.Start(ctx, nil, sleeping) })
+			survive(func() { l.StartTask(ctx, nil, sleeping) })
 			left.Store(-1)
 			var running []string
 			check(t, store.Scan(ctx, func(r durabletasks.Record) bool { running = append(running, r.ID); return true }))
@@ -1175,7 +1175,7 @@ func TestClockPanics(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		_, err := l.Start(ctx, nil, sleeping)
+		_, err := l.StartTask(ctx, nil, sleeping)
 		check(t, err)
 	})
 }
@@ -1208,7 +1208,7 @@ func TestClockPanicsAtTheExpiry(t *testing.T) {
 func TestNewIDPanics(t *testing.T) {
 	l := open(t, newShared(), &durabletasks.Options{NewID: func() string { panic("secret") }, MaxWorkers: 1})
 	for range 2 {
-		_, err := l.Start(ctx, nil, sleeping)
+		_, err := l.StartTask(ctx, nil, sleeping)
 		if err == nil || strings.Contains(err.Error(), "secret") || errors.Is(err, durabletasks.ErrBusy) {
 			t.Errorf("got %v", err)
 		}
@@ -1234,14 +1234,14 @@ func TestWorkersDoNotMeet(t *testing.T) {
 		l := open(t, newShared(), nil)
 		outer := make(chan string, 1)
 		ask := func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-			a, err := h.RequestInput(ctx, forms("name"))
+			a, err := h.RequestInput(ctx, forms("name"), nil)
 			if err != nil {
 				return wire.JSON{}, err
 			}
 			return wire.MustParse(`{"got":` + a["name"].String() + `}`), nil
 		}
-		a, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-			nested, err := l.Start(ctx, nil, ask) // a tool call within a tool call
+		a, err := l.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+			nested, err := l.StartTask(ctx, nil, ask) // a tool call within a tool call
 			check(t, err)
 			outer <- nested.TaskID
 			return ask(ctx, h)

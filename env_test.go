@@ -226,12 +226,12 @@ func newWatchable() *watchable {
 	return &watchable{newShared(), &hub{all: make(map[chan string]struct{})}}
 }
 
-func (s *watchable) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
-	r, err := s.shared.Update(ctx, next, expected)
+func (s *watchable) Update(ctx context.Context, next durabletasks.Record) error {
+	err := s.shared.Update(ctx, next)
 	if err == nil {
 		s.tell(next.ID)
 	}
-	return r, err
+	return err
 }
 
 // tell tells all watches of a change.

@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// Handle is the worker's side of one task. A worker that the engine runs
-// ([TaskLifecycle.Go]) is given one; a host that runs its own gets it from
+// Handle is the worker's side of one task. The engine gives one to each
+// [Worker]; a host that runs its workers itself gets one from
 // [TaskLifecycle.Handle]. A Handle is safe for concurrent use.
 //
 // A Handle stands for one run of the task's worker: a key of

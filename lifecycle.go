@@ -2,16 +2,34 @@
 // state machine of the MCP Tasks extension (io.modelcontextprotocol/tasks,
 // protocol revision 2026-07-28) over a store that survives a crash.
 //
-// A [TaskLifecycle] drives the tasks of one server. Its client side answers
-// tools/call with [TaskLifecycle.CreateTask] and serves tasks/get,
-// tasks/update and tasks/cancel; [wire.Dispatch] does the latter from the
-// text of a request. Its worker side is a [Handle]: it reports progress, asks
-// the client, and ends the task. In between stands a [TaskStore]: [MemStore]
-// for tests, package wal for a disk, or your own, checked by package
-// storetest.
+// A [TaskLifecycle] drives the tasks of one server. It has two sides, and a
+// store below them:
+//
+//   - The client's side answers tools/call with [TaskLifecycle.CreateTask], or
+//     with [TaskLifecycle.StartTask], which also runs the work. It serves
+//     tasks/get, tasks/update and tasks/cancel; [wire.Dispatch] does so from
+//     the text of a request.
+//   - The worker's side is a [Handle], given to each [Worker]. It reports
+//     progress, saves checkpoints, asks the user, and ends the task. After a
+//     crash, [TaskLifecycle.Recover] runs the workers of unfinished tasks again.
+//   - The store is a [TaskStore]: [MemStore] for tests, package wal for a disk,
+//     or your own, checked by package storetest.
+//
+// Servers on the official Go SDK use package wire/gosdk, which calls all this
+// for them.
 //
 // When a call that changes a task returns without an error, the change is
-// committed to the store. What a call could not commit, it did not do.
+// committed to the store. A call that fails to commit has no effect, unless its
+// error says that the outcome is unknown.
+//
+// The way of one tools/call and of the last answer to its question:
+//
+//	tools/call ─▶ host ─▶ StartTask ─▶ TaskStore.Create ─▶ {"resultType":"task"} to the client
+//	                          └─▶ Worker in its own goroutine ─▶ Handle.RequestInput ─▶ TaskStore.Update
+//	                                                                 (waits)                  │ input_required
+//	tasks/update ─▶ wire.Dispatch ─▶ UpdateTask ─▶ check the answer ─▶ TaskStore.Update ─▶ ack
+//	                                                                         └─▶ notify: RequestInput reads
+//	                                                                             the record and returns
 package durabletasks
 
 import (
@@ -58,24 +76,25 @@ type Options struct {
 	SweepInterval time.Duration
 
 	// KeepExpiry lets a task expire while its worker runs. By default the
-	// time to live of a task whose worker the engine runs is raised in time,
-	// also while the worker waits for an answer that may never come.
+	// engine raises the TTL of a task whose worker it runs in time, even while
+	// the worker waits for an answer that may never come.
 	KeepExpiry bool
 
 	// MaxWorkers bounds how many workers the engine runs at once; 0 means no
-	// bound. See [TaskLifecycle.Start].
+	// bound. See [TaskLifecycle.StartTask].
 	MaxWorkers int
 
-	// Logger hears of each [Event], at level Info, and of failures that no
-	// caller is told. It never gets a task id or a payload. Nil means
-	// silence.
+	// Logger receives each [Event], at level Info, and the failures that no
+	// caller is told of, such as a worker that panics, at level Error. It never
+	// gets a task id or a payload. If nil, only the failures are logged, to
+	// [slog.Default].
 	Logger *slog.Logger
 
 	// OnEvent is called for each [Event], for metrics: after the commit that
-	// it tells of, in commit order for each task, concurrently for different
-	// ones. A task's next writer waits for it, and so may the engine's end: it
-	// must be quick, and must neither change the task itself nor call Close or
-	// Shutdown, which could wait for ever. Nil means nobody is called.
+	// it reports, in commit order for each task, concurrently for different
+	// tasks. A task's next writer waits for it, and so may Close: it must be
+	// quick, and must neither change the task nor call Close or Shutdown, which
+	// could wait for ever. If nil, nothing is called.
 	OnEvent func(Event)
 
 	// NewID makes the ids of new tasks. They travel in HTTP headers and are
@@ -113,9 +132,9 @@ type TaskLifecycle struct {
 
 var _ wire.Backend = (*TaskLifecycle)(nil)
 
-// New returns an engine over store, which it takes over: [TaskLifecycle.Close]
-// closes it. Nil opts mean the defaults. An error wraps [ErrInvalid] and
-// names the field.
+// New returns an engine over store and takes ownership of it:
+// [TaskLifecycle.Close] closes the store. Nil opts mean the defaults. An error
+// wraps [ErrInvalid] and names the field.
 func New(store TaskStore, opts *Options) (*TaskLifecycle, error) {
 	if store == nil {
 		return nil, fmt.Errorf("%w: no store", ErrInvalid)
@@ -195,11 +214,11 @@ func (l *TaskLifecycle) steadyNow() time.Time {
 
 type ownerKey struct{}
 
-// WithOwner returns a context that says on whose behalf its calls are made: a
-// stable identity, such as the subject of an access token, never a session or
-// a connection. A task belongs to the owner that its CreateTask was called
-// for, compared byte for byte; to any other it does not exist. A context
-// without an owner has the empty one, which is an identity like the others.
+// WithOwner returns a context that says on whose behalf its calls are made.
+// The owner is a stable identity, such as the subject of an access token, never
+// a session or a connection. A task belongs to the owner it was created for,
+// compared byte for byte; to any other it does not exist. A context without an
+// owner has the empty owner, which is an identity like the others.
 func WithOwner(ctx context.Context, owner string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, owner)
 }
@@ -241,8 +260,8 @@ type CreateOptions struct {
 }
 
 // CreateTask commits a new task in [StatusWorking] and returns what the
-// client is told of it: when it returns, tasks/get with the new id works,
-// also after a crash (tasks.md, "Task Creation"). Nil opts mean the defaults.
+// client is told of it: when it returns, tasks/get with the new id works, even
+// after a crash (tasks.md, "Task Creation"). Nil opts mean the defaults.
 // The task belongs to the owner that ctx carries.
 //
 // Errors: [ErrInvalid], naming the field; [ErrClosed]; [ErrShutdown]; ctx's;
@@ -315,7 +334,7 @@ func (l *TaskLifecycle) create(ctx context.Context, opts *CreateOptions, claim f
 	return r, nil
 }
 
-// newID returns an id for a new task, whatever NewID does.
+// newID returns an id for a new task. It survives a NewID that panics.
 func (l *TaskLifecycle) newID() (id string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -337,7 +356,7 @@ func (l *TaskLifecycle) newID() (id string, err error) {
 // payload that the state has (tasks.md, "Task Polling"). It changes nothing,
 // and a large result is shared, not copied.
 //
-// Errors: [ErrNotFound], also for a task of another owner; [ErrClosed];
+// Errors: [ErrNotFound], which includes a task of another owner; [ErrClosed];
 // [ErrInconsistent]; ctx's; the store's own.
 func (l *TaskLifecycle) GetTask(ctx context.Context, id string) (wire.Task, error) {
 	r, err := l.read(ctx, id)
@@ -347,8 +366,8 @@ func (l *TaskLifecycle) GetTask(ctx context.Context, id string) (wire.Task, erro
 	return view(&r)
 }
 
-// get returns the record of a task, whoever it belongs to. A store may
-// outlive its engine; nothing is read through a closed one.
+// get returns the record of a task of any owner. A store may outlive its
+// engine; nothing is read through a closed engine.
 func (l *TaskLifecycle) get(ctx context.Context, id string) (Record, error) {
 	if err := l.errIfClosed(); err != nil {
 		return Record{}, err
@@ -370,14 +389,16 @@ func (l *TaskLifecycle) read(ctx context.Context, id string) (Record, error) {
 
 // UpdateTask delivers answers to the requests of a task that waits for input
 // (tasks.md, "Task Update Requests"). Answers for keys that are not
-// outstanding are ignored without being looked at, and their keys returned,
-// sorted; the first answer to a key stays. When the last outstanding key is
-// answered, the task works again. The answers are committed when UpdateTask
-// returns, and stay with the task; see [Handle.ResumeInput].
+// outstanding are ignored unread, and their keys are returned, sorted; the
+// first answer to a key stays. When the last outstanding key is answered, the
+// task works again. The answers are committed when UpdateTask returns, and stay
+// with the task until its worker has saved a checkpoint after it was given
+// them. A task that has ended ignores everything.
 //
 // Errors: a [*wire.ShapeError] for an outstanding key whose answer has the
-// wrong shape, in which case nothing is applied; [ErrNotFound]; [ErrClosed];
-// ctx's; the store's own. A task that has ended ignores everything.
+// wrong shape, in which case nothing is applied; [ErrTooLarge], which is also a
+// [*wire.Error] for the client; [ErrNotFound]; [ErrClosed]; ctx's; the store's
+// own.
 func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponses map[string]wire.JSON) (ignored []string, err error) {
 	owner := ownerOf(ctx)
 	err = l.mutate(ctx, id, func(r *Record) (change, error) {
@@ -419,10 +440,10 @@ func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponse
 }
 
 // CancelTask records that a client wants the task to end (tasks.md, "Task
-// Cancellation"). The wish is committed when CancelTask returns; the task's
-// status does not change by it. The task's worker has its context cancelled
-// with [ErrCancelled], now or when it is resumed, and decides what comes of
-// it. For a task that has ended nothing changes.
+// Cancellation"). The request is committed when CancelTask returns; it does not
+// change the task's status. The context of the task's worker ends with
+// [ErrCancelled], now or when it is resumed, and the worker decides how to
+// respond. A task that has ended does not change.
 //
 // Errors: [ErrNotFound]; [ErrClosed]; ctx's; the store's own.
 func (l *TaskLifecycle) CancelTask(ctx context.Context, id string) error {
@@ -440,7 +461,7 @@ func (l *TaskLifecycle) CancelTask(ctx context.Context, id string) error {
 }
 
 // Sweep removes expired tasks from the store and returns how many. The engine
-// does it by itself every [Options].SweepInterval.
+// calls it every [Options].SweepInterval.
 func (l *TaskLifecycle) Sweep(ctx context.Context) (int, error) {
 	if err := l.errIfClosed(); err != nil {
 		return 0, err

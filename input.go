@@ -54,10 +54,11 @@ type InputOptions struct {
 //
 // A question whose time is over, or that [Handle.Withdraw] has withdrawn, no
 // longer waits: RequestInput returns the answers that were given, together
-// with an [*UnansweredError]. An answer that arrives later is ignored. If ctx
-// ends by a deadline of its own, the questions that are open are withdrawn
-// too. If ctx ends for another reason, they stay open for the next run. In
-// both cases the error is ctx's cause.
+// with an [*UnansweredError]. An answer that arrives later is ignored, and a
+// later run that asks the same gets the same error. If ctx ends by a deadline
+// of its own, the questions that are open are withdrawn too; the error is also
+// ctx's cause. If ctx ends for another reason, they stay open for the next run,
+// and the error is ctx's cause alone.
 //
 // Errors: [ErrInvalid] for no requests or a bad option; a [*wire.ShapeError]
 // that names the key; [ErrInputPending]; [*UnsupportedInputError];
@@ -289,7 +290,7 @@ func (h *Handle) giveUp(ctx context.Context, keys []string) (map[string]wire.JSO
 		h.mark(&h.taken, keys)
 	}
 	if errors.Is(err, ErrUnanswered) {
-		err = context.Cause(ctx)
+		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
 	}
 	return answers, err
 }

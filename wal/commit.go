@@ -26,11 +26,10 @@ type op struct {
 	replaced *node        // by a create: the expired record with its id
 	alone    func() error // instead of all this: run with the log at rest
 
-	index    uint64 // the entry that it became; 0 if it was refused
-	err      error
-	signal   chan signal
-	expected int64  // version that an update was made from
-	now      moment // by which a create takes an expired record's place
+	index  uint64 // the entry that it became; 0 if it was refused
+	err    error
+	signal chan signal
+	now    moment // by which a create takes an expired record's place
 }
 
 // signal tells a waiting caller how it goes on.
@@ -276,8 +275,8 @@ func (s *Store) decide(o *op, accepted []*op) error {
 		if o.node.staged != nil {
 			actual++
 		}
-		if actual != o.expected {
-			return &durabletasks.ConflictError{Expected: o.expected, Actual: actual}
+		if expected := o.next.version - 1; actual != expected {
+			return &durabletasks.ConflictError{Expected: expected, Actual: actual}
 		}
 		o.node.staged = o
 	}

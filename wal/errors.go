@@ -18,10 +18,6 @@ var (
 	// The error is always a [*CorruptError].
 	ErrCorrupt = errors.New("wal: corrupt")
 
-	// ErrTooLarge: a record is larger than the limit. The error is always a
-	// [*TooLargeError].
-	ErrTooLarge = errors.New("wal: record too large")
-
 	// ErrFailed: an earlier write, sync or removal failed, and the store
 	// takes no more writes. Reads still answer from what was acknowledged.
 	// Close the store and open it again; that decides what the disk holds.
@@ -65,21 +61,6 @@ func (e *CorruptError) Error() string {
 
 // Unwrap returns [ErrCorrupt].
 func (e *CorruptError) Unwrap() error { return ErrCorrupt }
-
-// TooLargeError reports a record that is larger than the store takes. Nothing
-// was written. It unwraps to [ErrTooLarge].
-type TooLargeError struct {
-	Size  int // bytes that the whole record takes in the log
-	Limit int // [Options.MaxRecordBytes]
-}
-
-// Error names the size and the limit.
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%v: %d bytes, limit is %d", ErrTooLarge, e.Size, e.Limit)
-}
-
-// Unwrap returns [ErrTooLarge].
-func (e *TooLargeError) Unwrap() error { return ErrTooLarge }
 
 // foreign turns an error of the log library into one of ours: the errors of
 // the file system in it stay visible to errors.Is, its own do not become part

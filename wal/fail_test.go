@@ -81,15 +81,14 @@ func TestFailureStopsWriting(t *testing.T) {
 			if step == "sync directory" {
 				next.StatusMessage = strings.Repeat("x", 2000) // ends the segment
 			}
-			_, err := s.Update(ctx, next, 0)
+			err := s.Update(ctx, next)
 			if !errors.Is(err, wal.ErrOutcomeUnknown) || !errors.Is(err, wal.ErrFailed) || !errors.Is(err, errDisk) {
 				t.Fatalf("Update whose %s fails: %v, want ErrOutcomeUnknown and the cause", step, err)
 			}
 			equal(t, "after the failure", mustGet(t, s, "a"), want)
-			_, updateErr := s.Update(ctx, next, 0)
 			_, sweepErr := s.Sweep(ctx, epoch.AddDate(1, 0, 0))
 			for name, err := range map[string]error{
-				"Create": s.Create(ctx, task("b")), "Update": updateErr, "Sweep": sweepErr, "Compact": s.Compact(ctx),
+				"Create": s.Create(ctx, task("b")), "Update": s.Update(ctx, next), "Sweep": sweepErr, "Compact": s.Compact(ctx),
 			} {
 				if !errors.Is(err, wal.ErrFailed) || errors.Is(err, wal.ErrOutcomeUnknown) {
 					t.Errorf("%s after the failure: %v, want ErrFailed alone", name, err)
@@ -183,8 +182,7 @@ func TestReadsDontWaitForWrites(t *testing.T) {
 	go func() {
 		next := task("a")
 		next.StatusMessage = "new"
-		_, err := b.Update(ctx, next, 0)
-		done <- err
+		done <- b.Update(ctx, next)
 	}()
 	<-b.at
 	equal(t, "during the write", mustGet(t, b.Store, "a"), task("a"))
@@ -353,10 +351,7 @@ func TestUpdateBehindCreateOverExpired(t *testing.T) {
 	go func() { create <- b.Create(ctx, fresh) }()
 	b.WaitQueued(1)
 	c.advance(-2 * time.Hour)
-	go func() {
-		_, err := b.Update(ctx, task("a"), 0)
-		update <- err
-	}()
+	go func() { update <- b.Update(ctx, task("a")) }()
 	b.WaitQueued(2)
 	b.free <- struct{}{}
 	<-b.at

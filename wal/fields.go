@@ -28,15 +28,17 @@ const (
 	tagOwner         tag = 8
 	tagCancel        tag = 9
 	tagJSON          tag = 10 // and the next three, in the order of state.json
-	tagUsedKept      tag = 14
-	tagUsed          tag = 15
+	tagQuestionsKept tag = 14
+	tagQuestion      tag = 15
 	tagRequestsGone  tag = 16
 	tagRequestGone   tag = 17
 	tagRequest       tag = 18
 	tagResponsesGone tag = 19
 	tagResponseGone  tag = 20
 	tagResponse      tag = 21
-	tagUndeclared    tag = 22
+	tagUnsupported   tag = 22
+	tagTool          tag = 23
+	tagDeadline      tag = 24 // of the question before it
 )
 
 // statuses gives the known states their number in the format.
@@ -128,8 +130,11 @@ func appendChanges(dst []byte, old, st *state) []byte {
 		}
 		dst = appendNumberField(dst, tagCancel, n)
 	}
-	if st.undeclared != old.undeclared {
-		dst = appendNumberField(dst, tagUndeclared, int64(st.undeclared))
+	if st.unsupported != old.unsupported {
+		dst = appendNumberField(dst, tagUnsupported, int64(st.unsupported))
+	}
+	if st.tool != old.tool {
+		dst = appendTextField(dst, tagTool, st.tool)
 	}
 	for i := range jsonFields {
 		if st.json[i] != old.json[i] {
@@ -141,17 +146,26 @@ func appendChanges(dst []byte, old, st *state) []byte {
 	}
 	was, is := old.in(), st.in()
 	kept := 0
-	for kept < len(was.used) && kept < len(is.used) && was.used[kept] == is.used[kept] {
+	for kept < len(was.questions) && kept < len(is.questions) && was.questions[kept] == is.questions[kept] {
 		kept++
 	}
-	if kept < len(was.used) {
-		dst = appendNumberField(dst, tagUsedKept, int64(kept))
+	if kept < len(was.questions) {
+		dst = appendNumberField(dst, tagQuestionsKept, int64(kept))
 	}
-	for _, key := range is.used[kept:] {
-		dst = appendTextField(dst, tagUsed, key)
+	for i := range is.questions[kept:] {
+		dst = appendQuestion(dst, &is.questions[kept+i])
 	}
 	dst = appendMapChanges(dst, tagRequestsGone, was.requests, is.requests)
 	return appendMapChanges(dst, tagResponsesGone, was.responses, is.responses)
+}
+
+// appendQuestion appends a question, and its deadline if it has one.
+func appendQuestion(dst []byte, q *durabletasks.Question) []byte {
+	dst = append(appendTextField(dst, tagQuestion, q.Key), q.Digest[:]...)
+	if !q.Deadline.IsZero() {
+		dst = appendInstantField(dst, tagDeadline, instant(q.Deadline))
+	}
+	return dst
 }
 
 // appendMapChanges appends the changes between two maps under the three tags
@@ -192,13 +206,13 @@ func wholeSize(st *state) int {
 	if st.cancel {
 		n += 2
 	}
-	n += numberFieldSize(int64(st.undeclared))
+	n += numberFieldSize(int64(st.unsupported)) + textFieldSize(len(st.tool))
 	for _, v := range st.json {
 		n += textFieldSize(v.Len())
 	}
 	in := st.in()
-	for _, key := range in.used {
-		n += 1 + textSize(len(key))
+	for i := range in.questions {
+		n += questionSize(&in.questions[i])
 	}
 	for key, v := range in.requests {
 		n += 1 + textSize(len(key)) + textSize(v.Len())
@@ -243,6 +257,14 @@ func pendingSize(pending []string) int {
 	return size
 }
 
+func questionSize(q *durabletasks.Question) int {
+	n := 1 + textSize(len(q.Key)) + len(q.Digest)
+	if !q.Deadline.IsZero() {
+		n += 1 + instantSize(instant(q.Deadline))
+	}
+	return n
+}
+
 func textSize(n int) int { return uvarintSize(uint64(n)) + n }
 
 func textFieldSize(n int) int {
@@ -265,8 +287,10 @@ func instantFieldSize(t moment) int {
 	if t == (moment{}) {
 		return 0
 	}
-	return 1 + varintSize(t.sec) + uvarintSize(uint64(t.nsec))
+	return 1 + instantSize(t)
 }
+
+func instantSize(t moment) int { return varintSize(t.sec) + uvarintSize(uint64(t.nsec)) }
 
 // reader takes a body apart. Its texts are pieces of the body. After the
 // first thing that does not fit it is bad and returns zeros.
@@ -317,17 +341,30 @@ func (r *reader) tag() tag {
 // skip reads past a field whose tag was read and is known.
 func (r *reader) skip(t tag) {
 	switch t {
-	case tagStatus, tagTTL, tagPoll, tagCancel, tagUsedKept, tagUndeclared:
+	case tagStatus, tagTTL, tagPoll, tagCancel, tagQuestionsKept, tagUnsupported:
 		r.varint()
-	case tagCreated, tagUpdated:
+	case tagCreated, tagUpdated, tagDeadline:
 		r.instant()
 	case tagRequestsGone, tagResponsesGone:
 	case tagRequest, tagResponse:
 		r.text()
 		r.text()
+	case tagQuestion:
+		r.question()
 	default:
 		r.text()
 	}
+}
+
+// question reads a question without its deadline.
+func (r *reader) question() (q durabletasks.Question) {
+	q.Key = r.text()
+	if len(r.rest) < len(q.Digest) {
+		r.rest, r.bad = "", true
+		return durabletasks.Question{}
+	}
+	r.rest = r.rest[copy(q.Digest[:], r.rest):]
+	return q
 }
 
 func (r *reader) instant() moment {
@@ -370,26 +407,35 @@ func (st *state) apply(fields string) error {
 			st.owner = r.text()
 		case tagCancel:
 			st.cancel = r.varint() != 0
-		case tagUndeclared:
+		case tagUnsupported:
 			n := r.varint()
 			if n < 0 || n > math.MaxUint8 {
 				return errBody
 			}
-			st.undeclared = wire.InputKinds(n)
+			st.unsupported = wire.InputKinds(n)
+		case tagTool:
+			st.tool = r.text()
 		case tagJSON, tagJSON + 1, tagJSON + 2, tagJSON + 3,
 			tagRequestsGone, tagRequestGone, tagRequest,
 			tagResponsesGone, tagResponseGone, tagResponse:
 			r.skip(t)
 			hasJSON = true
-		case tagUsedKept:
+		case tagQuestionsKept:
 			n := r.varint()
-			if n < 0 || n > int64(len(st.in().used)) {
+			if n < 0 || n > int64(len(st.in().questions)) {
 				return errBody
 			}
 			in := st.ownInputs()
-			in.used = in.used[:n]
-		case tagUsed:
-			st.ownInputs().used = append(st.ownInputs().used, r.text())
+			in.questions = in.questions[:n]
+		case tagQuestion:
+			in := st.ownInputs()
+			in.questions = append(in.questions, r.question())
+		case tagDeadline:
+			at, n := r.instant(), len(st.in().questions)
+			if n == 0 {
+				return errBody
+			}
+			st.inputs.questions[n-1].Deadline = at.time()
 		default:
 			return fmt.Errorf("field %d is unknown, perhaps of a newer version", t)
 		}
@@ -421,7 +467,7 @@ func (st *state) decoded() (*state, error) {
 		c.inputs = &inputs{
 			requests:  maps.Clone(st.inputs.requests),
 			responses: maps.Clone(st.inputs.responses),
-			used:      st.inputs.used,
+			questions: st.inputs.questions,
 		}
 	}
 	for _, fields := range st.pending {
@@ -429,7 +475,7 @@ func (st *state) decoded() (*state, error) {
 			return nil, err
 		}
 	}
-	if in := c.inputs; in != nil && len(in.requests) == 0 && len(in.responses) == 0 && len(in.used) == 0 {
+	if in := c.inputs; in != nil && len(in.requests) == 0 && len(in.responses) == 0 && len(in.questions) == 0 {
 		c.inputs = nil
 	}
 	return &c, nil

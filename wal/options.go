@@ -18,7 +18,7 @@ type Options struct {
 
 	// MaxRecordBytes limits the size of one record in the log; 0 means 8 MiB,
 	// and 1 GiB is the most. Larger records are refused with a
-	// [*TooLargeError]. Those that were stored under a higher limit stay
+	// [*durabletasks.TooLargeError]. Those that were stored under a higher limit stay
 	// readable, and no record is so large that it could not be cancelled: an
 	// update that adds a few bytes at most is not refused.
 	MaxRecordBytes int

@@ -16,6 +16,7 @@ type state struct {
 	id      string
 	message string
 	owner   string
+	tool    string
 	status  durabletasks.Status
 
 	created moment
@@ -29,7 +30,7 @@ type state struct {
 	pending []string // fields from the log whose JSON is not decoded yet, oldest first
 	cancel  bool
 
-	undeclared wire.InputKinds
+	unsupported wire.InputKinds
 }
 
 // The places of the JSON fields in state.json.
@@ -45,7 +46,7 @@ const (
 type inputs struct {
 	requests  map[string]wire.JSON
 	responses map[string]wire.JSON
-	used      []string
+	questions []durabletasks.Question // their deadlines as moment.time makes them, so that equal ones are ==
 }
 
 var noInputs inputs
@@ -85,7 +86,7 @@ func newState(r *durabletasks.Record, version int64, old *state) *state {
 		json:    [jsonFields]wire.JSON{r.Result, r.Error, r.Payload, r.Checkpoint},
 		cancel:  r.CancelRequested,
 
-		undeclared: r.Undeclared,
+		unsupported: r.UnsupportedInput,
 	}
 	if old == nil {
 		// Clones: a short text may be a piece of a large one, such as a whole
@@ -93,18 +94,20 @@ func newState(r *durabletasks.Record, version int64, old *state) *state {
 		st.id = strings.Clone(r.ID)
 		st.message = strings.Clone(r.StatusMessage)
 		st.owner = strings.Clone(r.Owner)
+		st.tool = strings.Clone(r.Tool)
 	} else {
 		st.id = old.id
 		st.message = sameOrClone(r.StatusMessage, old.message)
 		st.owner = sameOrClone(r.Owner, old.owner)
+		st.tool = sameOrClone(r.Tool, old.tool)
 	}
-	if len(r.InputRequests) == 0 && len(r.InputResponses) == 0 && len(r.UsedInputKeys) == 0 {
+	if len(r.InputRequests) == 0 && len(r.InputResponses) == 0 && len(r.Questions) == 0 {
 		return st
 	}
 	if old != nil {
 		was := old.in()
 		if maps.Equal(r.InputRequests, was.requests) && maps.Equal(r.InputResponses, was.responses) &&
-			slices.Equal(r.UsedInputKeys, was.used) {
+			slices.EqualFunc(r.Questions, was.questions, sameQuestion) {
 			st.inputs = old.inputs
 			return st
 		}
@@ -112,9 +115,23 @@ func newState(r *durabletasks.Record, version int64, old *state) *state {
 	st.inputs = &inputs{
 		requests:  cloneMap(r.InputRequests),
 		responses: cloneMap(r.InputResponses),
-		used:      slices.Clone(r.UsedInputKeys),
+		questions: cloneQuestions(r.Questions),
 	}
 	return st
+}
+
+func sameQuestion(a, b durabletasks.Question) bool {
+	return a.Key == b.Key && a.Digest == b.Digest && a.Deadline.Equal(b.Deadline)
+}
+
+// cloneQuestions returns a copy whose deadlines are in UTC and without a
+// monotonic clock reading.
+func cloneQuestions(questions []durabletasks.Question) []durabletasks.Question {
+	c := slices.Clone(questions)
+	for i := range c {
+		c[i].Deadline = instant(c[i].Deadline).time()
+	}
+	return c
 }
 
 func sameOrClone(s, old string) string {
@@ -135,27 +152,28 @@ func cloneMap(m map[string]wire.JSON) map[string]wire.JSON {
 // record returns what a caller may have. The state must be decoded.
 func (st *state) record() durabletasks.Record {
 	r := durabletasks.Record{
-		ID:              st.id,
-		Status:          st.status,
-		StatusMessage:   st.message,
-		CreatedAt:       st.created.time(),
-		LastUpdatedAt:   st.updated.time(),
-		TTL:             st.ttl,
-		PollInterval:    st.poll,
-		Result:          st.json[jsonResult],
-		Error:           st.json[jsonError],
-		Owner:           st.owner,
-		CancelRequested: st.cancel,
-		Undeclared:      st.undeclared,
-		Payload:         st.json[jsonPayload],
-		Checkpoint:      st.json[jsonCheckpoint],
-		Version:         st.version,
+		ID:               st.id,
+		Status:           st.status,
+		StatusMessage:    st.message,
+		CreatedAt:        st.created.time(),
+		LastUpdatedAt:    st.updated.time(),
+		TTL:              st.ttl,
+		PollInterval:     st.poll,
+		Result:           st.json[jsonResult],
+		Error:            st.json[jsonError],
+		Owner:            st.owner,
+		CancelRequested:  st.cancel,
+		Tool:             st.tool,
+		UnsupportedInput: st.unsupported,
+		Payload:          st.json[jsonPayload],
+		Checkpoint:       st.json[jsonCheckpoint],
+		Version:          st.version,
 	}
 	if in := st.inputs; in != nil {
 		r.InputRequests = cloneMap(in.requests)
 		r.InputResponses = cloneMap(in.responses)
-		if len(in.used) > 0 {
-			r.UsedInputKeys = slices.Clone(in.used)
+		if len(in.questions) > 0 {
+			r.Questions = slices.Clone(in.questions)
 		}
 	}
 	return r

@@ -182,7 +182,7 @@ func (s *Store) check(ctx context.Context) error {
 // swept yet gives way to a new one with its id.
 //
 // Errors: [durabletasks.ErrExists], [durabletasks.ErrClosed],
-// [*TooLargeError], [ErrFailed], [ErrOutcomeUnknown], or ctx's.
+// [*durabletasks.TooLargeError], [ErrFailed], [ErrOutcomeUnknown], or ctx's.
 func (s *Store) Create(ctx context.Context, r durabletasks.Record) error {
 	if err := s.check(ctx); err != nil {
 		return err
@@ -239,35 +239,32 @@ func (s *Store) find(ctx context.Context, id string) (*node, *state, error) {
 // Update implements [durabletasks.TaskStore]. Only what changed is written.
 //
 // Errors: [*durabletasks.ConflictError], [durabletasks.ErrNotFound],
-// [durabletasks.ErrClosed], [*TooLargeError], [ErrFailed],
+// [durabletasks.ErrClosed], [*durabletasks.TooLargeError], [ErrFailed],
 // [ErrOutcomeUnknown], ctx's, or a [*CorruptError] if the record holds JSON
 // that was never valid.
-func (s *Store) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
+func (s *Store) Update(ctx context.Context, next durabletasks.Record) error {
 	n, old, err := s.find(ctx, next.ID)
 	if err != nil {
-		return durabletasks.Record{}, err
+		return err
 	}
 	// Versions only grow, so an update that is too late now is too late for
 	// ever. One that is not is decided again in the order of the log; the
 	// version is the same then only if the record is, so what changed can be
 	// worked out here, beside other callers.
-	if old.version != expected {
-		return durabletasks.Record{}, &durabletasks.ConflictError{Expected: expected, Actual: old.version}
+	if old.version != next.Version {
+		return &durabletasks.ConflictError{Expected: next.Version, Actual: old.version}
 	}
-	st := newState(&next, expected+1, old)
+	st := newState(&next, next.Version+1, old)
 	size, err := s.sizeOf(st, old)
 	if err != nil {
-		return durabletasks.Record{}, err
+		return err
 	}
 	o := newOp(ctx, kindUpdate, st, size)
 	o.frame = appendUpdate(o.frame, old, st)
-	o.node, o.expected = n, expected
+	o.node = n
 	err = s.submit(o)
 	o.free()
-	if err != nil {
-		return durabletasks.Record{}, err
-	}
-	return st.record(), nil
+	return err
 }
 
 // smallGrowth is how much an update may always add to a record, however large
@@ -280,7 +277,7 @@ func (s *Store) sizeOf(st, old *state) (uint32, error) {
 	whole := func(st *state) int { return entrySize(headerSize + wholeSize(st)) }
 	size := whole(st)
 	if size > s.opts.MaxRecordBytes && (old == nil || size > whole(old)+smallGrowth || size > largestMaxRecordBytes) {
-		return 0, &TooLargeError{Size: size, Limit: s.opts.MaxRecordBytes}
+		return 0, &durabletasks.TooLargeError{Size: size, Limit: s.opts.MaxRecordBytes}
 	}
 	return uint32(size), nil
 }

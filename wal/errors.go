@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/mcp-durable-tasks/durabletasks"
 )
 
 // Errors that a [Store] reports beside those of package durabletasks; compare
@@ -27,6 +29,10 @@ var (
 	// not be there after the next [Open]. It is an [ErrFailed] too.
 	ErrOutcomeUnknown = fmt.Errorf("%w: outcome unknown", ErrFailed)
 )
+
+// errNoDir refuses an empty name, which the file system would take for the
+// current directory.
+var errNoDir = fmt.Errorf("wal: %w: the directory has no name", durabletasks.ErrInvalid)
 
 // LockedError reports that a directory is in use. It unwraps to [ErrLocked].
 type LockedError struct {

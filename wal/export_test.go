@@ -15,6 +15,11 @@ func OpenSeam(dir string, opts *Options, segmentSize int, step func(string, int)
 	return open(context.Background(), dir, opts, seam{segmentSize: segmentSize, step: step})
 }
 
+// UserDirOn is UserDir on another system.
+func UserDirOn(goos string, getenv func(string) string, name string) (string, error) {
+	return userDir(name, goos, getenv)
+}
+
 // LogBytes returns the size of the log.
 func (s *Store) LogBytes() (n int64) {
 	_ = s.alone(context.Background(), func() error { n = s.journal.bytes; return nil })

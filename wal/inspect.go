@@ -56,7 +56,11 @@ type EntryCounts struct{ Creates, Copies, Updates, Sweeps, Cuts int }
 // Damage is in the report; an error means that a file could not be read, and
 // the report holds what could.
 func Inspect(ctx context.Context, dir string) (*Report, error) {
-	r := &Report{Dir: dir, Process: holder(dir), Statuses: map[durabletasks.Status]int{}}
+	r := &Report{Dir: dir, Statuses: map[durabletasks.Status]int{}}
+	if dir == "" {
+		return r, errNoDir
+	}
+	r.Process = holder(dir)
 	text, err := os.ReadFile(filepath.Join(dir, formatName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, fmt.Errorf("wal: read the format file: %w", err)

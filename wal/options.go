@@ -53,13 +53,13 @@ func (o *Options) withDefaults() (Options, error) {
 		c = *o
 	}
 	if c.MaxRecordBytes < 0 || c.MaxRecordBytes > largestMaxRecordBytes {
-		return Options{}, fmt.Errorf("wal: Options.MaxRecordBytes %d is not within 0 and %d", c.MaxRecordBytes, largestMaxRecordBytes)
+		return Options{}, fmt.Errorf("wal: %w: Options.MaxRecordBytes %d is not between 0 and %d", durabletasks.ErrInvalid, c.MaxRecordBytes, largestMaxRecordBytes)
 	}
 	if c.MaxRecordBytes == 0 {
 		c.MaxRecordBytes = defaultMaxRecordBytes
 	}
 	if c.LockWait < 0 {
-		return Options{}, fmt.Errorf("wal: Options.LockWait %v is negative", c.LockWait)
+		return Options{}, fmt.Errorf("wal: %w: Options.LockWait %v is negative", durabletasks.ErrInvalid, c.LockWait)
 	}
 	if c.Now == nil {
 		c.Now = new(durabletasks.Clock).Now

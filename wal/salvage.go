@@ -43,6 +43,9 @@ type Region struct {
 //
 // Errors: [*LockedError], one of the file system's, or ctx's.
 func Salvage(ctx context.Context, from, to string) (*Salvaged, error) {
+	if from == "" || to == "" {
+		return nil, errNoDir
+	}
 	if info, err := os.Stat(from); err != nil {
 		return nil, fmt.Errorf("wal: salvage: %w", err)
 	} else if !info.IsDir() {

@@ -68,6 +68,9 @@ func open(ctx context.Context, dir string, opts *Options, sm seam) (_ *Store, er
 	if s.opts, err = opts.withDefaults(); err != nil {
 		return nil, err
 	}
+	if dir == "" {
+		return nil, errNoDir
+	}
 	// The log library works with absolute names too; a process that changes
 	// its directory must not make the two disagree.
 	if dir, err = filepath.Abs(dir); err != nil {

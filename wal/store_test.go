@@ -592,15 +592,15 @@ func TestOptions(t *testing.T) {
 		"LockWait":       {LockWait: -1},
 	} {
 		dir := filepath.Join(t.TempDir(), "store")
-		if _, err := wal.Open(dir, opts); err == nil || !strings.Contains(err.Error(), "Options."+field) {
+		if _, err := wal.Open(dir, opts); !errors.Is(err, durabletasks.ErrInvalid) || !strings.Contains(err.Error(), "Options."+field) {
 			t.Errorf("Open with a bad %s: %v", field, err)
 		}
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("it left a directory: %v", err)
 		}
 	}
-	if _, err := wal.Open(t.TempDir(), &wal.Options{MaxRecordBytes: 1<<30 + 1}); err == nil {
-		t.Error("Open with a MaxRecordBytes over 1 GiB succeeded")
+	if _, err := wal.Open(t.TempDir(), &wal.Options{MaxRecordBytes: 1<<30 + 1}); !errors.Is(err, durabletasks.ErrInvalid) {
+		t.Errorf("Open with a MaxRecordBytes over 1 GiB: %v", err)
 	}
 }
 

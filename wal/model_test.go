@@ -207,7 +207,7 @@ func TestRandomWalk(t *testing.T) {
 			mustClose(t, s)
 			opts.Sync = r.IntN(2) == 0
 			s, _ = openFaulty(t, dir, opts, 1<<(9+r.IntN(4)))
-			if err := s.CheckLedger(); err != nil {
+			if err := s.Audit(); err != nil {
 				t.Fatalf("reopened after step %d: %v", i, err)
 			}
 			if r.IntN(2) == 0 { // or leave everything undecoded for what comes
@@ -217,7 +217,7 @@ func TestRandomWalk(t *testing.T) {
 			}
 		}
 		if r.IntN(500) == 0 {
-			if err := s.CheckLedger(); err != nil {
+			if err := s.Audit(); err != nil {
 				t.Fatalf("after step %d: %v", i, err)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// state is a record as the index holds it: smaller than a
-// [durabletasks.Record], and never changed once it is in the index.
+// state is a record as the index holds it. It is smaller than a
+// [durabletasks.Record], and never changes once it is in the index.
 type state struct {
 	id      string
 	message string
@@ -26,14 +26,14 @@ type state struct {
 	version int64
 
 	json    [jsonFields]wire.JSON
-	inputs  *inputs  // nil if there are none
+	inputs  *inputs  // nil if all of them are empty
 	pending []string // fields from the log whose JSON is not decoded yet, oldest first
 	cancel  bool
 
 	unsupported wire.InputKinds
 }
 
-// The places of the JSON fields in state.json.
+// The indexes of state.json.
 const (
 	jsonResult = iota
 	jsonError
@@ -46,7 +46,7 @@ const (
 type inputs struct {
 	requests  map[string]wire.JSON
 	responses map[string]wire.JSON
-	questions []durabletasks.Question // their deadlines as moment.time makes them, so that equal ones are ==
+	questions []durabletasks.Question // with deadlines as moment.time returns them, so that equal questions are ==
 }
 
 var noInputs inputs
@@ -58,8 +58,8 @@ func (st *state) in() *inputs {
 	return st.inputs
 }
 
-// moment is an instant, without the location that a time.Time has. Its zero
-// value is 1970, its order that of the instants.
+// moment is an instant without a location. The zero moment is the beginning of
+// 1970.
 type moment struct {
 	sec  int64
 	nsec int32
@@ -73,8 +73,9 @@ func (t moment) before(u moment) bool {
 	return t.sec < u.sec || t.sec == u.sec && t.nsec < u.nsec
 }
 
-// newState makes a state of a record, sharing only what cannot change. Where
-// it equals old, if that is not nil, it shares old's memory.
+// newState returns the state for a record. The two share only what cannot
+// change. Where the state equals old, if that is not nil, it shares old's
+// memory.
 func newState(r *durabletasks.Record, version int64, old *state) *state {
 	st := &state{
 		status:  r.Status,
@@ -89,8 +90,8 @@ func newState(r *durabletasks.Record, version int64, old *state) *state {
 		unsupported: r.UnsupportedInput,
 	}
 	if old == nil {
-		// Clones: a short text may be a piece of a large one, such as a whole
-		// request, and would keep all of it in memory.
+		// A short text may be a part of a large one, such as a whole request,
+		// and would keep all of it in memory.
 		st.id = strings.Clone(r.ID)
 		st.message = strings.Clone(r.StatusMessage)
 		st.owner = strings.Clone(r.Owner)
@@ -149,7 +150,7 @@ func cloneMap(m map[string]wire.JSON) map[string]wire.JSON {
 	return maps.Clone(m)
 }
 
-// record returns what a caller may have. The state must be decoded.
+// record returns a record for a caller to keep. The state must be decoded.
 func (st *state) record() durabletasks.Record {
 	r := durabletasks.Record{
 		ID:               st.id,
@@ -179,8 +180,8 @@ func (st *state) record() durabletasks.Record {
 	return r
 }
 
-// expiry returns the moment from which the record is expired, and whether
-// there is one.
+// expiry returns the moment from which the record is expired. It returns false
+// if the record never expires.
 func (st *state) expiry() (moment, bool) {
 	if st.ttl < 0 {
 		return moment{}, false
@@ -190,7 +191,7 @@ func (st *state) expiry() (moment, bool) {
 	return instant(at), ok
 }
 
-// expired reports whether the record is expired at now, that moment included.
+// expired reports whether the record is expired at now.
 func (st *state) expired(now moment) bool {
 	at, ok := st.expiry()
 	return ok && !now.before(at)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
@@ -18,6 +19,23 @@ import (
 type reader struct {
 	rest string
 	bad  bool
+	size int // of the body, if the reader is used for texts that are kept
+}
+
+// largeBody is the size from which a body is not kept for its short texts: a
+// record that has dropped a large payload must not keep it through its id.
+const largeBody = 1 << 10
+
+func newReader(body string) reader { return reader{rest: body, size: len(body)} }
+
+// kept reads a text that is kept in memory. It is a copy if the body is large
+// and the text is less than half of it.
+func (r *reader) kept() string {
+	s := r.text()
+	if r.size > largeBody && len(s) < r.size/2 {
+		return strings.Clone(s)
+	}
+	return s
 }
 
 func (r *reader) uvarint() uint64 {
@@ -79,7 +97,7 @@ func (r *reader) skip(t tag) {
 
 // question reads a question without its deadline.
 func (r *reader) question() (q durabletasks.Question) {
-	q.Key = r.text()
+	q.Key = r.kept()
 	if len(r.rest) < len(q.Digest) {
 		r.rest, r.bad = "", true
 		return durabletasks.Question{}
@@ -101,7 +119,7 @@ var errBody = errors.New("body does not fit the format")
 // apply changes st by fields from the log. JSON in the fields stays pending
 // until a caller asks for the record. Nobody else may use the state.
 func (st *state) apply(fields string) error {
-	r := reader{rest: fields}
+	r := newReader(fields)
 	hasJSON := false
 	for r.rest != "" {
 		switch t := r.tag(); t {
@@ -112,9 +130,9 @@ func (st *state) apply(fields string) error {
 			}
 			st.status = statuses[n]
 		case tagOtherStatus:
-			st.status = durabletasks.Status(r.text())
+			st.status = durabletasks.Status(r.kept())
 		case tagMessage:
-			st.message = r.text()
+			st.message = r.kept()
 		case tagCreated:
 			st.created = r.instant()
 		case tagUpdated:
@@ -124,7 +142,7 @@ func (st *state) apply(fields string) error {
 		case tagPoll:
 			st.poll = time.Duration(r.varint())
 		case tagOwner:
-			st.owner = r.text()
+			st.owner = r.kept()
 		case tagCancel:
 			st.cancel = r.varint() != 0
 		case tagUnsupported:
@@ -134,7 +152,7 @@ func (st *state) apply(fields string) error {
 			}
 			st.unsupported = wire.InputKinds(n)
 		case tagTool:
-			st.tool = r.text()
+			st.tool = r.kept()
 		case tagJSON, tagJSON + 1, tagJSON + 2, tagJSON + 3,
 			tagRequestsGone, tagRequestGone, tagRequest,
 			tagResponsesGone, tagResponseGone, tagResponse:
@@ -203,13 +221,13 @@ func (st *state) decoded() (*state, error) {
 
 // applyJSON changes st by the JSON in fields that apply has read.
 func (st *state) applyJSON(fields string) error {
-	r := reader{rest: fields}
+	r := newReader(fields)
 	for r.rest != "" {
 		var err error
 		switch t := r.tag(); t {
 		case tagJSON, tagJSON + 1, tagJSON + 2, tagJSON + 3:
 			var v wire.JSON
-			if text := r.text(); text != "" {
+			if text := r.kept(); text != "" {
 				v, err = wire.ParseJSON(text)
 			}
 			st.json[t-tagJSON] = v
@@ -236,7 +254,7 @@ func (st *state) applyJSON(fields string) error {
 }
 
 func setPair(m *map[string]wire.JSON, r *reader) error {
-	key, text := r.text(), r.text()
+	key, text := r.kept(), r.kept()
 	var v wire.JSON
 	if text != "" {
 		var err error

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -424,4 +426,57 @@ func TestPanicWhileCommitting(t *testing.T) {
 	}
 	mustGet(t, s, "first")
 	mustClose(t, s)
+}
+
+// Without a logger the end of all writing is logged by slog.Default, and
+// nothing else is.
+func TestFailureIsLoggedWithoutALogger(t *testing.T) {
+	var out strings.Builder
+	old := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(old) })
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	dir := ramDir(t)
+	mustClose(t, mustOpen(t, dir, nil))
+	torn := snapshot(t, dir)
+	torn["00000000000000000001"] += "\x7ftorn"
+	torn.restore(t, dir)
+	s, f := openFaulty(t, dir, nil, 4<<10)
+	if s.Torn() == nil {
+		t.Fatal("no torn end was removed")
+	}
+	mustCreate(t, s, task("a"))
+	f.arm("drop", 0)
+	r := task("a")
+	for i := range 500 {
+		r.StatusMessage = fmt.Sprint(i)
+		r = mustUpdate(t, s, r)
+	}
+	if !slices.Contains(f.seen, "drop") {
+		t.Fatal("cleaning has not failed")
+	}
+	if out.Len() > 0 {
+		t.Errorf("a torn end and a failure to clean are logged: %s", out.String())
+	}
+	f.arm("write", 0)
+	if err := s.Create(ctx, task("b")); !errors.Is(err, wal.ErrOutcomeUnknown) {
+		t.Errorf("Create whose write fails: %v", err)
+	}
+	_ = s.Create(ctx, task("c"))
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "writing failed") || !strings.Contains(got, "broken disk") {
+		t.Errorf("logged %q, want one error", got)
+	}
+}
+
+// A logger that is set receives the repairs, too.
+func TestLogger(t *testing.T) {
+	var out strings.Builder
+	dir := ramDir(t)
+	mustClose(t, mustOpen(t, dir, nil))
+	torn := snapshot(t, dir)
+	torn["00000000000000000001"] += "\x7ftorn"
+	torn.restore(t, dir)
+	mustClose(t, mustOpen(t, dir, &wal.Options{Logger: slog.New(slog.NewTextHandler(&out, nil))}))
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "bytes=5") {
+		t.Errorf("logged %q, want one warning", got)
+	}
 }

@@ -12,6 +12,7 @@ type replay struct {
 	live   *liveRecords
 	first  uint64 // the first entry of the log
 	sweeps []moment
+	gaps   bool // entries may be missing: a copy may be newer than the record
 }
 
 func newReplay(x *index) *replay { return &replay{index: x, live: newLiveRecords()} }
@@ -26,16 +27,32 @@ func (r *replay) begin(first uint64) {
 	r.sweeps = nil
 }
 
-// maxPending is how many updates may wait to be decoded. With more of them it
-// is cheaper to decode than to keep the values that were replaced.
-const maxPending = 8
+// At most maxPending entries of a record, and at most maxPendingBytes of its
+// updates, wait to be decoded. With more of them it is cheaper to decode than
+// to keep the values that were replaced.
+const (
+	maxPending      = 8
+	maxPendingBytes = 64 << 10
+)
+
+// pendingTooMuch reports whether the fields must be decoded now.
+func pendingTooMuch(pending []string) bool {
+	if len(pending) < 2 {
+		return false
+	}
+	bytes := 0
+	for _, fields := range pending[1:] {
+		bytes += len(fields)
+	}
+	return len(pending) > maxPending || bytes > maxPendingBytes
+}
 
 // entry replays one entry. Its error says why a right log cannot have it.
 func (r *replay) entry(f *frame) error {
 	switch f.kind {
 	case kindCreate, kindCopy:
-		body := reader{rest: string(f.body)}
-		st := &state{id: body.text(), version: int64(body.uvarint())}
+		body := newReader(string(f.body))
+		st := &state{id: body.kept(), version: int64(body.uvarint())}
 		if body.bad {
 			return errBody
 		}
@@ -74,7 +91,8 @@ func (r *replay) wholeRecord(f *frame, st *state) error {
 		n.base = f.index
 		r.live.append(n)
 	} else {
-		if was := n.st.Load().version; f.kind == kindCopy && st.version != was {
+		was := n.st.Load().version
+		if f.kind == kindCopy && st.version != was && !(r.gaps && st.version > was) {
 			return fmt.Errorf("copy of version %d, but the record is at version %d", st.version, was)
 		}
 		n.st.Store(st)
@@ -111,7 +129,7 @@ func (r *replay) update(f *frame) error {
 	if err := st.apply(body.rest); err != nil {
 		return err
 	}
-	if len(st.pending) > maxPending {
+	if pendingTooMuch(st.pending) {
 		if _, err := n.decoded(st); err != nil {
 			return errUndecodable
 		}

@@ -103,6 +103,7 @@ func salvageRecords(ctx context.Context, dir string) (*Salvaged, *liveRecords, e
 	out.Entries = len(entries)
 
 	r := newReplay(newIndex())
+	r.gaps = true
 	incomplete := map[*node]bool{}
 	cut := newestCut(entries)
 	for _, e := range entries {

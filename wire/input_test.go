@@ -502,13 +502,13 @@ func TestInputKinds(t *testing.T) {
 		"tools":    `{"sampling":{"tools":{}}}`,
 		"roots":    `{"roots":{}}`,
 	} {
-		err := wire.MissingInput(wire.KindsOf(requests[name]))
+		err := rpcError(t, wire.MissingInput(wire.KindsOf(requests[name])))
 		if want = `{"requiredCapabilities":` + want + `}`; err.Code != -32021 || err.Data.String() != want {
 			t.Errorf("%s: %v with %v, want %s", name, err, err.Data, want)
 		}
 	}
 	all := wire.UnsupportedInput(wire.JSON{})
-	if got, want := wire.MissingInput(all).Message, "Missing required client capability: elicitation.form, elicitation.url, sampling, sampling.tools, roots"; got != want {
+	if got, want := rpcError(t, wire.MissingInput(all)).Message, "Missing required client capability: elicitation.form, elicitation.url, sampling, sampling.tools, roots"; got != want {
 		t.Errorf("got %q", got)
 	}
 }

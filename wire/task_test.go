@@ -80,8 +80,8 @@ func TestGoldenViews(t *testing.T) {
 
 func TestGoldenErrors(t *testing.T) {
 	dispatch := func(err error, params string) *wire.Error {
-		_, rpcErr, _ := wire.Dispatch(t.Context(), &backend{err: err}, wire.MethodUpdate, []byte(params))
-		return rpcErr
+		_, err = wire.Dispatch(t.Context(), &backend{err: err}, wire.MethodUpdate, []byte(params))
+		return rpcError(t, err)
 	}
 	good := `{"taskId":"a","inputResponses":{},` + meta + `}`
 	for name, err := range map[string]*wire.Error{
@@ -101,6 +101,16 @@ func TestGoldenErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rpcError returns the *wire.Error that err is.
+func rpcError(t *testing.T, err error) *wire.Error {
+	t.Helper()
+	var rpc *wire.Error
+	if !errors.As(err, &rpc) {
+		t.Fatalf("%v is no *wire.Error", err)
+	}
+	return rpc
 }
 
 func checkGolden(t *testing.T, name string, got []byte) {

@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -176,39 +175,6 @@ func (j *JSON) UnmarshalJSON(text []byte) error {
 	}
 	*j = v
 	return nil
-}
-
-// Decode stores the value in the Go value that v points to, as
-// encoding/json does, except that numbers decoded into an interface keep
-// their digits as a [json.Number].
-func (j JSON) Decode(v any) error {
-	if j.IsZero() {
-		return errors.New("wire: decode: the value is absent")
-	}
-	dec := json.NewDecoder(strings.NewReader(j.text))
-	dec.UseNumber()
-	if err := dec.Decode(v); err != nil {
-		return fmt.Errorf("wire: decode: %w", redact(err, v))
-	}
-	return nil
-}
-
-// redact keeps what encoding/json says of types and drops what it quotes of the
-// document, such as the path to the place, which may lead through the keys of
-// a map. The errors of a type's own decoding, such as time.Time's, quote too
-// and are dropped whole.
-func redact(err error, v any) error {
-	var typeErr *json.UnmarshalTypeError
-	var misuse *json.InvalidUnmarshalError
-	switch {
-	case errors.As(err, &typeErr):
-		what, _, _ := strings.Cut(typeErr.Value, " ") // "number 12" quotes the document
-		return fmt.Errorf("a %s does not fit Go type %v", what, typeErr.Type)
-	case errors.As(err, &misuse):
-		return misuse
-	default:
-		return fmt.Errorf("a value does not fit into %T", v)
-	}
 }
 
 // Get returns the member of an object with exactly this name, compared

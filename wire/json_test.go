@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -396,37 +395,6 @@ func TestJSONElements(t *testing.T) {
 	}
 	for e := range wire.MustParse(`{"a":[1]}`).Elements() {
 		t.Errorf("an object yields the element %v", e)
-	}
-}
-
-func TestJSONDecode(t *testing.T) {
-	var v struct {
-		N any
-		J wire.JSON
-	}
-	if err := wire.MustParse(`{"N":9007199254740993,"J":[1e400]}`).Decode(&v); err != nil {
-		t.Fatal(err)
-	}
-	if v.N != json.Number("9007199254740993") || v.J.String() != `[1e400]` {
-		t.Errorf("Decode = %v, %v", v.N, v.J)
-	}
-	for name, v := range map[string]any{
-		`{"A":424242}`:          new(struct{ A bool }),
-		`{"A":"424242"}`:        new(struct{ A bool }),
-		`{"A":{"424242":true}}`: new(struct{ A map[string]int }),
-		`"424242"`:              new(time.Time),
-		`{"A":"424242x"}`: new(struct {
-			A int `json:",string"`
-		}),
-		`{"A":["424242","4242"]}`: new(struct{ A []time.Time }),
-	} {
-		if err := wire.MustParse(name).Decode(v); err == nil || strings.Contains(err.Error(), "4242") {
-			t.Errorf("Decode of %s into %T = %v, want an error that does not quote it", name, v, err)
-		}
-	}
-	var misuse *json.InvalidUnmarshalError
-	if err := wire.MustParse(`1`).Decode(0); !errors.As(err, &misuse) {
-		t.Errorf("Decode into a value that is no pointer = %v", err)
 	}
 }
 

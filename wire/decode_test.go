@@ -80,12 +80,19 @@ type (
 		Any      any               `json:"any"`
 		Anon     []struct{ X int } `json:"anon"`
 	}
-	tree2 struct{ T *tree }
-	self  struct{ Got string }
-	text  struct{ Got string }
-	Left  struct{ X, L int }
-	Right struct{ X, R int }
-	twice struct { // X is ambiguous, so neither is seen
+	tree2  struct{ T *tree }
+	self   struct{ Got string }
+	text   struct{ Got string }
+	Left   struct{ X, L int }
+	Right  struct{ X, R int }
+	Left2  struct{ V order }
+	Right2 struct{ V order }
+	Map2   struct {
+		W map[string]int `json:"V"`
+	}
+	Holder1 struct{ Left2 }
+	Holder2 struct{ Left2 }
+	twice   struct { // X is ambiguous, so neither is seen
 		Left
 		Right
 	}
@@ -120,6 +127,29 @@ func TestDecodeMatchesNamesExactly(t *testing.T) {
 		{"promoted fields", new(Outer), `{"amount":"a","Deep":1,"Second":2}`, `{"Second":2,"Deep":1,"amount":"a"}`},
 		{"promoted fields in other letters", new(Outer), `{"Amount":"a","deep":1,"second":2}`, `{"Deep":0}`},
 		{"a field that two embedded structs have", new(twice), `{"X":1,"L":2,"R":3}`, `{"L":2,"R":3}`},
+		{"a field that two embedded structs have, with a struct in it", new(struct {
+			Left2
+			Right2
+		}), `{"V":{"amount":1,"AMOUNT":2}}`, `{}`},
+		{"a field with a tag and one without", new(struct {
+			Left2
+			Map2
+		}), `{"V":{"amount":1,"AMOUNT":2}}`, `{"V":{"AMOUNT":2,"amount":1}}`},
+		{"a field above one with a tag", new(struct {
+			Map2
+			V order
+		}), `{"V":{"amount":1,"Note":"n"}}`, `{"V":{"amount":1,"Note":"n"}}`},
+		{"a field above one with a tag, in other letters", new(struct {
+			Map2
+			V order
+		}), `{"V":{"AMOUNT":1}}`, `{"V":{"amount":0,"Note":""}}`},
+		{"a struct that is embedded twice", new(struct {
+			Holder1
+			Holder2
+		}), `{"V":{"amount":1,"AMOUNT":2}}`, `{}`},
+		{"a field that is left out", new(struct {
+			V order `json:"-"`
+		}), `{"V":{"amount":1,"AMOUNT":2},"-":{"amount":1,"AMOUNT":2}}`, `{}`},
 		{"tags", new(tags), `{"Hidden":1,"-":2,"quoted":"3","private":5}`, `{"-":2,"quoted":"3","kelvin":0,"size":0,"größe":0}`},
 		{"tags in other letters", new(tags), `{"hidden":1,"QUOTED":"3","\u212aelvin":5,"\u017fize":6,"GRÖSSE":7,"GRÖßE":8}`, `{"-":0,"quoted":"0","kelvin":0,"size":0,"größe":0}`},
 		{"a recursive type", new(tree), `{"name":"a","children":[{"name":"b","NAME_":1},{"Name":"c"},null],"byName":{"k":{"name":"d"},"K":{"NAME":"e"}},"pair":[{"T":{"name":"f"}},{"t":{"name":"g"}},{"T":{},"t":{}}]}`,

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"cmp"
-	"encoding"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -95,10 +94,8 @@ func (t *target) reach() (structs, interfaces bool) {
 	return false, t.kind == reflect.Interface
 }
 
-var (
-	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
-	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
-)
+// A type that decodes text is not in need of this: it takes only strings.
+var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
 func makeTarget(typ reflect.Type, made map[reflect.Type]*target) *target {
 	if t, ok := made[typ]; ok {
@@ -106,12 +103,11 @@ func makeTarget(typ reflect.Type, made map[reflect.Type]*target) *target {
 	}
 	t := new(target)
 	made[typ] = t
-	decodesItself := func(t reflect.Type) bool { return t.Implements(unmarshaler) || t.Implements(textUnmarshaler) }
-	if typ.Kind() != reflect.Pointer && typ.Name() != "" && decodesItself(reflect.PointerTo(typ)) {
+	if typ.Kind() != reflect.Pointer && typ.Name() != "" && reflect.PointerTo(typ).Implements(unmarshaler) {
 		return t
 	}
 	for ; typ.Kind() == reflect.Pointer; typ = typ.Elem() {
-		if t.pointers++; t.pointers > MaxDepth || decodesItself(typ) { // a pointer type may point to itself
+		if t.pointers++; t.pointers > MaxDepth || typ.Implements(unmarshaler) { // a pointer type may point to itself
 			return t
 		}
 	}

@@ -111,7 +111,7 @@ func BenchmarkGetTaskResultPeer(b *testing.B) {
 			TTLMs          *int64          `json:"ttlMs"`
 			PollIntervalMs int64           `json:"pollIntervalMs,omitempty"`
 			Result         json.RawMessage `json:"result,omitempty"`
-		}{"complete", view.TaskID, view.Status, view.StatusMessage, view.CreatedAt, view.LastUpdatedAt, ptr(wire.Milliseconds(view.TTL)), wire.Milliseconds(view.PollInterval), json.RawMessage(r.text)}
+		}{"complete", view.TaskID, view.Status, view.StatusMessage, view.CreatedAt, view.LastUpdatedAt, ptr(view.TTL.Milliseconds()), view.PollInterval.Milliseconds(), json.RawMessage(r.text)}
 		b.Run("Marshal/result="+r.name, func(b *testing.B) {
 			b.ReportAllocs()
 			var text []byte

@@ -37,7 +37,7 @@ func Dispatch(ctx context.Context, b Backend, method string, params []byte) (Res
 	case err == nil:
 		return result, nil
 	case errors.Is(err, ErrTaskNotFound):
-		return nil, TaskNotFound()
+		return nil, errTaskNotFound()
 	case errors.As(err, &shape):
 		return nil, invalidParams("%s", strings.TrimPrefix(shape.Error(), "wire: "))
 	case errors.As(err, &known):

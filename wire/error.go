@@ -63,9 +63,9 @@ func MissingCapability() error {
 	}
 }
 
-// TaskNotFound returns the -32602 error for a task that is unknown, expired,
+// errTaskNotFound returns the -32602 error for a task that is unknown, expired,
 // or somebody else's: one answer, the same to the byte, for all three.
-func TaskNotFound() error {
+func errTaskNotFound() error {
 	return &Error{Code: CodeInvalidParams, Message: "Task not found"}
 }
 

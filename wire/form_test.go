@@ -141,6 +141,10 @@ func TestFormCheck(t *testing.T) {
 	if err := form.Check(wire.ElicitResult(wire.MustParse(`{"action":"accept"}`))); !errors.As(err, &shape) || shape.Pointer != "/content/plain" {
 		t.Errorf("an answer without content = %v", err)
 	}
+	odd := wire.FormRequest{Message: "M", Fields: []wire.Field{{Name: "\ufffd", Required: true}}}
+	if err := odd.Check(wire.ElicitResult(wire.MustParse(`{"action":"accept","content":{"\ud800":"x"}}`))); err == nil {
+		t.Error("a name that is no text stands for another")
+	}
 	wide := wire.FormRequest{Message: "M"}
 	content := `{"action":"accept","content":{`
 	for i := range 100 {

@@ -181,7 +181,7 @@ func (j *JSON) UnmarshalJSON(text []byte) error {
 // case-sensitively. It returns the zero value if there is none, or if the
 // value is not an object.
 func (j JSON) Get(name string) JSON {
-	for k, v := range j.Members() {
+	for k, v := range j.members(false) {
 		if k == name {
 			return v
 		}
@@ -189,17 +189,14 @@ func (j JSON) Get(name string) JSON {
 	return JSON{}
 }
 
-// Members iterates over an object's members in the order of the text. It
+// Members iterates over the members of an object in the order of the text. It
 // yields nothing for any other value. A name with an unpaired surrogate
-// escape, which no Go string can hold, is yielded with U+FFFD in its place
-// and can thus repeat; [JSON.WellFormedMembers] leaves such members out.
-func (j JSON) Members() iter.Seq2[string, JSON] { return j.members(false) }
+// escape, which no Go string can hold, is yielded with U+FFFD in its place.
+// Only such a name can repeat, and [JSON.Get] does not find it.
+func (j JSON) Members() iter.Seq2[string, JSON] { return j.members(true) }
 
-// WellFormedMembers is [JSON.Members] without the members whose name holds an
-// unpaired surrogate: each name that it yields occurs once.
-func (j JSON) WellFormedMembers() iter.Seq2[string, JSON] { return j.members(true) }
-
-func (j JSON) members(wellFormed bool) iter.Seq2[string, JSON] {
+// members leaves out the names that no Go string can hold, unless all is set.
+func (j JSON) members(all bool) iter.Seq2[string, JSON] {
 	return func(yield func(string, JSON) bool) {
 		if j.Kind() != Object {
 			return
@@ -209,7 +206,7 @@ func (j JSON) members(wellFormed bool) iter.Seq2[string, JSON] {
 			name, ok := unquote(j.text[i:end])
 			i = end + 1 // the colon
 			end = skipValue(j.text, i)
-			if (ok || !wellFormed) && !yield(name, JSON{j.text[i:end]}) {
+			if (ok || all) && !yield(name, JSON{j.text[i:end]}) {
 				return
 			}
 			if i = end; j.text[i] == ',' {

@@ -63,7 +63,7 @@ func decodeRequest(method string, params []byte) (request, error) {
 	case id.Kind() != String:
 		return request{}, invalidParams("taskId must be a string, not %v", id.Kind())
 	case !ok || strings.TrimSpace(text) == "":
-		return request{}, TaskNotFound()
+		return request{}, errTaskNotFound()
 	default:
 		r.TaskID = text
 	}
@@ -73,7 +73,7 @@ func decodeRequest(method string, params []byte) (request, error) {
 			return request{}, invalidParams("inputResponses must be an object, not %v", answers.Kind())
 		}
 		r.InputResponses = make(map[string]JSON)
-		for key, answer := range answers.WellFormedMembers() {
+		for key, answer := range answers.members(false) {
 			r.InputResponses[key] = answer
 		}
 	}

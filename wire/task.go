@@ -3,7 +3,6 @@ package wire
 import (
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -238,7 +237,7 @@ func (t *Task) writeDetailed(w io.Writer, before, after string) (int64, error) {
 // counts time.
 func Milliseconds(d time.Duration) int64 {
 	ms := d.Milliseconds()
-	if d > time.Duration(ms)*time.Millisecond && ms < math.MaxInt64 {
+	if d > time.Duration(ms)*time.Millisecond {
 		ms++
 	}
 	return ms

@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"errors"
-	"strings"
 )
 
 // Backend is what the dispatcher serves; *durabletasks.TaskLifecycle is one.
@@ -39,7 +38,7 @@ func Dispatch(ctx context.Context, b Backend, method string, params []byte) (Res
 	case errors.Is(err, ErrTaskNotFound):
 		return nil, errTaskNotFound()
 	case errors.As(err, &shape):
-		return nil, invalidParams("%s", strings.TrimPrefix(shape.Error(), "wire: "))
+		return nil, invalidParams("%v", shape)
 	case errors.As(err, &known):
 		return nil, known
 	default:

@@ -518,9 +518,9 @@ func TestShapeError(t *testing.T) {
 		err  wire.ShapeError
 		want string
 	}{
-		{wire.ShapeError{Expected: "an object"}, `wire: expected an object`},
-		{wire.ShapeError{Pointer: "/a~1b", Expected: "a string"}, `wire: at "/a~1b": expected a string`},
-		{wire.ShapeError{Key: "k\n", Pointer: "/a", Expected: "a string"}, `wire: input "k\n": at "/a": expected a string`},
+		{wire.ShapeError{Expected: "an object"}, `expected an object`},
+		{wire.ShapeError{Pointer: "/a~1b", Expected: "a string"}, `at "/a~1b": expected a string`},
+		{wire.ShapeError{Key: "k\n", Pointer: "/a", Expected: "a string"}, `input "k\n": at "/a": expected a string`},
 	} {
 		if got := test.err.Error(); got != test.want {
 			t.Errorf("got %s, want %s", got, test.want)

@@ -9,15 +9,17 @@ import (
 	"strings"
 )
 
-// Decode stores the value in the Go value that v points to. It does so as
-// [json.Unmarshal] does, with two differences. A number that is decoded into
-// an interface keeps its digits, as a [json.Number]. And the name of a struct
-// field is compared exactly: a member whose name differs from it in case is
-// unknown, and ignored. An object with two members that differ only in case
-// is refused where it is decoded into a struct, unless the struct has a field
-// for each.
+// Decode stores the value in the Go value that v points to, as [json.Unmarshal]
+// does, with two differences:
 //
-// An error tells a place at most, never a part of the value.
+//   - A number that is decoded into an interface keeps its digits, as a
+//     [json.Number].
+//   - The names of struct fields are compared exactly. A member whose name
+//     differs from that of a field in case is unknown, so it is ignored. Two
+//     members whose names differ only in case are an error in an object that is
+//     decoded into a struct, unless the struct has a field for each.
+//
+// An error may name a place in the value. It never quotes the value.
 func (j JSON) Decode(v any) error {
 	if j.IsZero() {
 		return errors.New("wire: decode: the value is absent")
@@ -35,9 +37,9 @@ func (j JSON) Decode(v any) error {
 }
 
 // redact keeps what encoding/json says of types and drops what it quotes of the
-// document, such as the path to the place, which may lead through the keys of
-// a map. The errors of a type's own decoding, such as time.Time's, quote too
-// and are dropped whole.
+// document, such as the path to the place, which may lead through the keys of a
+// map. An error of a type that decodes itself, such as time.Time, may quote too,
+// so redact drops it.
 func redact(err error, v any) error {
 	var typeErr *json.UnmarshalTypeError
 	var misuse *json.InvalidUnmarshalError
@@ -77,9 +79,9 @@ func exactNames(text string, v any) (string, error) {
 	return kept.String(), nil
 }
 
-// A nameMatcher goes through a text and the Go value that it is to be decoded
-// into, and finds the members to leave out. It steps over everything that
-// holds no struct.
+// A nameMatcher goes through a text together with the Go value that it will be
+// decoded into, and finds the members to leave out. It skips every part that
+// cannot reach a struct.
 type nameMatcher struct {
 	text string
 	cuts []span // in order
@@ -87,8 +89,8 @@ type nameMatcher struct {
 
 type span struct{ from, to int }
 
-// value goes through the value at text[i] and returns its end. The Go value is
-// invalid where none exists yet.
+// value goes through the value at text[i] and returns its end. v is invalid if
+// decoding will create the Go value.
 func (m *nameMatcher) value(i int, t *target, v reflect.Value) (end int, err *caseError) {
 	t, v = t.follow(v)
 	if !t.structs && !(t.interfaces && v.IsValid()) {
@@ -105,8 +107,7 @@ func (m *nameMatcher) value(i int, t *target, v reflect.Value) (end int, err *ca
 	return skipValue(m.text, i), nil // null, or what encoding/json will refuse
 }
 
-// follow returns what encoding/json decodes into: what v points to, also
-// through an interface.
+// follow follows the pointers and interfaces in v, as encoding/json does.
 func (t *target) follow(v reflect.Value) (*target, reflect.Value) {
 	for range MaxDepth { // an interface may hold a pointer to itself
 		for n := t.pointers; n > 0 && v.IsValid(); n-- {
@@ -129,8 +130,8 @@ func (m *nameMatcher) object(i int, t *target, v reflect.Value) (end int, err *c
 	if !t.interfaces {
 		v = reflect.Value{}
 	}
-	// For each set of field names that differ only in case: which members of
-	// these names there were.
+	// seen says which members there were, for each set of field names that
+	// differ only in case.
 	const exact, other = 1, 2
 	var room [64]byte
 	seen := room[:]

@@ -12,25 +12,23 @@ import (
 	"unicode/utf8"
 )
 
-// This file holds which Go values [JSON.Decode] reaches through the members
-// of an object. It follows the rules of encoding/json, except that a name is
-// compared exactly.
+// This file holds what JSON.Decode knows about Go types: the fields that the
+// members of an object decode into. The rules are those of encoding/json, except
+// that the matcher compares names exactly.
 
-// A target says how encoding/json decodes into a Go type, as far as it
-// matters for the names of members.
+// A target describes how encoding/json decodes into a Go type, as far as the
+// names of members depend on it.
 type target struct {
-	// kind is Struct, Map, Slice, Array or Interface, after all pointers; it
-	// is Invalid for a type without members that have names of their own, and
-	// for one that decodes its text itself.
+	// kind is Struct, Map, Slice, Array or Interface, and Invalid for any other
+	// kind of type or a type with an UnmarshalJSON. Pointers are not counted.
 	kind     reflect.Kind
 	pointers int           // how many pointers lead there
 	length   int           // of an array
 	elem     *target       // of a map, a slice or an array
 	fields   *structFields // of a struct
 
-	// structs says whether decoding can reach a struct by the type alone,
-	// interfaces whether it can also reach what an interface of the given
-	// value already points to.
+	// structs says whether the type leads to a struct, interfaces whether it
+	// leads to an interface that may already hold a pointer.
 	structs, interfaces bool
 }
 
@@ -38,8 +36,8 @@ type target struct {
 type structFields struct {
 	list   []structField
 	byName map[string]int // index in list
-	// byFold holds a number for each set of names that differ only in case,
-	// by the folded name.
+	// byFold numbers the sets of names that differ only in case. Its keys are
+	// folded names.
 	byFold map[string]int
 }
 
@@ -63,8 +61,7 @@ func targetOf(t reflect.Type) *target {
 	}
 	made := make(map[reflect.Type]*target)
 	result := makeTarget(t, made)
-	// Types can be recursive, so what they reach is spread until nothing
-	// changes.
+	// A type can be recursive, so repeat until nothing changes.
 	for changed := true; changed; {
 		changed = false
 		for _, m := range made {
@@ -94,7 +91,7 @@ func (t *target) reach() (structs, interfaces bool) {
 	return false, t.kind == reflect.Interface
 }
 
-// A type that decodes text is not in need of this: it takes only strings.
+// encoding.TextUnmarshaler does not matter here: it decodes only strings.
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
 func makeTarget(typ reflect.Type, made map[reflect.Type]*target) *target {
@@ -127,9 +124,9 @@ func makeTarget(typ reflect.Type, made map[reflect.Type]*target) *target {
 	return t
 }
 
-// makeFields returns the fields that encoding/json sees in a struct: Go's rules
-// for embedded fields, except that of the fields of one name at one depth, one
-// with a tag comes first.
+// makeFields returns the fields that encoding/json sees in a struct. It applies
+// Go's rules for embedded fields, except that among fields of one name at one
+// depth a single field with a tag wins.
 func makeFields(typ reflect.Type, made map[reflect.Type]*target) *structFields {
 	type embedded struct {
 		typ   reflect.Type
@@ -170,7 +167,7 @@ func makeFields(typ reflect.Type, made map[reflect.Type]*target) *structFields {
 				}
 				found = append(found, f)
 				if count[e.typ] > 1 {
-					found = append(found, f) // the struct is embedded twice, so neither is seen
+					found = append(found, f) // its struct is embedded twice, so the name is ambiguous
 				}
 			}
 		}
@@ -210,9 +207,9 @@ func tagOrder(a, b structField) int {
 	return 1
 }
 
-// tagName returns the name that encoding/json takes from a tag's name, or ""
-// if it takes the name of the field. Versions differ about some characters, so
-// for a name with any of these tagName asks the one at hand.
+// tagName returns the name that encoding/json gives a field whose tag has this
+// name, or "" if it uses the name of the field. Versions of Go differ about some
+// characters; for a name with one of these, tagName asks encoding/json.
 func tagName(name string) string {
 	odd := strings.ContainsFunc(name, func(r rune) bool {
 		return !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -235,8 +232,8 @@ func tagName(name string) string {
 	return ""
 }
 
-// hasEmbedOption says whether encoding/json knows a tag's option that treats a
-// struct field as an embedded one, as it does from Go 1.27 on.
+// hasEmbedOption reports whether encoding/json supports the tag option embed,
+// which treats a struct field as embedded. Go 1.27 added it.
 var hasEmbedOption = sync.OnceValue(func() bool {
 	var sample struct {
 		Field struct{ Inner int } `json:",embed"`
@@ -245,15 +242,15 @@ var hasEmbedOption = sync.OnceValue(func() bool {
 	return err == nil && !text.Get("Inner").IsZero()
 })
 
-// appendFold appends the name in the form that all names have in common which
-// encoding/json holds for one.
+// appendFold appends the folded name. Names that encoding/json considers equal
+// fold to the same name.
 func appendFold(dst []byte, name string) []byte {
 	for _, r := range name {
 		switch {
 		case 'a' <= r && r <= 'z':
 			r -= 'a' - 'A'
 		case r >= utf8.RuneSelf:
-			for { // to the smallest rune of those that fold to each other
+			for { // find the smallest rune of those that are equal but for their case
 				next := unicode.SimpleFold(r)
 				smallest := next <= r
 				if r = next; smallest {

@@ -59,7 +59,8 @@ func BenchmarkProgress(b *testing.B) {
 			b.ReportAllocs()
 			for version := int64(0); b.Loop(); version++ {
 				r.StatusMessage = fmt.Sprint("step ", version)
-				if _, err := s.Update(context.Background(), r, version); err != nil {
+				r.Version = version
+				if err := s.Update(context.Background(), r); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -88,7 +89,8 @@ func BenchmarkTold(b *testing.B) {
 		b.StopTimer()
 		time.Sleep(time.Duration(version%50) * time.Millisecond) // at any moment between two looks
 		b.StartTimer()
-		if _, err := committing.Update(context.Background(), r, version); err != nil {
+		r.Version = version
+		if err := committing.Update(context.Background(), r); err != nil {
 			b.Fatal(err)
 		}
 		<-told

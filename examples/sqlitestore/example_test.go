@@ -32,7 +32,7 @@ func Example() {
 			return nil, err
 		}
 		resume := func(r durabletasks.Record) durabletasks.Worker {
-			if tool, _ := r.Payload.Get("tool").Text(); tool == "crawl" {
+			if r.Tool == "crawl" {
 				return crawl
 			}
 			return nil
@@ -70,7 +70,7 @@ func Example() {
 	}
 	defer two.Close()
 
-	created, err := one.Start(ctx, &durabletasks.CreateOptions{Payload: wire.MustParse(`{"tool":"crawl"}`)}, worker)
+	created, err := one.StartTask(ctx, &durabletasks.CreateOptions{Tool: "crawl"}, worker)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func TestScanTakesOverFromTheClosed(t *testing.T) {
 	check("with all stores open", first, "a")
 	check("with all stores open", second, "b")
 	check("with all stores open", third)
-	if _, err := third.Update(t.Context(), newRecord("a"), 0); err != nil {
+	if err := third.Update(t.Context(), newRecord("a")); err != nil {
 		t.Fatal(err)
 	}
 	check("after another store's update", first, "a")
@@ -124,7 +124,7 @@ func TestScanBesideSweep(t *testing.T) {
 		if got = append(got, r.ID); len(got) == 1 {
 			next := newRecord("last")
 			next.TTL = time.Minute
-			if _, err := other.Update(t.Context(), next, 0); err != nil {
+			if err := other.Update(t.Context(), next); err != nil {
 				t.Fatal(err)
 			}
 			if n, err := other.Sweep(t.Context(), time.Now().Add(30*time.Minute)); n != 1 || err != nil {

@@ -15,27 +15,28 @@ const (
 // stops at the small columns touches no page of the large ones.
 const schema = `
 CREATE TABLE task (
-	row              INTEGER PRIMARY KEY,
-	id               BLOB    NOT NULL UNIQUE,
-	version          INTEGER NOT NULL,
-	process          INTEGER NOT NULL, -- whose task it is to run, see process.go
-	expires_at       INTEGER NOT NULL, -- created_at + ttl, or the largest integer
-	status           TEXT    NOT NULL,
-	created_at       INTEGER NOT NULL, -- milliseconds since 1970
-	last_updated_at  INTEGER NOT NULL, -- milliseconds since 1970
-	ttl              INTEGER NOT NULL, -- nanoseconds, -1 for none
-	poll_interval    INTEGER NOT NULL, -- nanoseconds, -1 for none
-	cancel_requested INTEGER NOT NULL,
-	undeclared       INTEGER NOT NULL, -- the bits of wire.InputKinds
-	status_message   BLOB    NOT NULL,
-	owner            BLOB    NOT NULL,
-	used_input_keys  BLOB    NOT NULL, -- a sequence of texts, see record.go
-	input_requests   BLOB    NOT NULL, -- a sequence of keys and JSON texts
-	input_responses  BLOB    NOT NULL, -- a sequence of keys and JSON texts
-	error            TEXT    NOT NULL, -- JSON, empty if absent, as what follows
-	checkpoint       TEXT    NOT NULL,
-	payload          TEXT    NOT NULL,
-	result           TEXT    NOT NULL
+	row               INTEGER PRIMARY KEY,
+	id                BLOB    NOT NULL UNIQUE,
+	version           INTEGER NOT NULL,
+	process           INTEGER NOT NULL, -- whose task it is to run, see process.go
+	expires_at        INTEGER NOT NULL, -- created_at + ttl, or the largest integer
+	status            TEXT    NOT NULL,
+	created_at        INTEGER NOT NULL, -- milliseconds since 1970
+	last_updated_at   INTEGER NOT NULL, -- milliseconds since 1970
+	ttl               INTEGER NOT NULL, -- nanoseconds, -1 for none
+	poll_interval     INTEGER NOT NULL, -- nanoseconds, -1 for none
+	cancel_requested  INTEGER NOT NULL,
+	unsupported_input INTEGER NOT NULL, -- the bits of wire.InputKinds
+	status_message    BLOB    NOT NULL,
+	owner             BLOB    NOT NULL,
+	tool              BLOB    NOT NULL,
+	questions         BLOB    NOT NULL, -- see record.go, as for the two that follow
+	input_requests    BLOB    NOT NULL,
+	input_responses   BLOB    NOT NULL,
+	error             TEXT    NOT NULL, -- JSON, empty if absent, as what follows
+	checkpoint        TEXT    NOT NULL,
+	payload           TEXT    NOT NULL,
+	result            TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX task_expiry ON task (expires_at);
 CREATE INDEX task_unfinished ON task (process) WHERE ` + unfinished + `;
@@ -60,8 +61,8 @@ const unfinished = `status NOT IN ('completed', 'failed', 'cancelled')`
 // fields are the columns of task that hold a record's own fields, in the order
 // of fieldsOf and of readRecord.
 var fields = []string{
-	"expires_at", "status", "created_at", "last_updated_at", "ttl", "poll_interval", "cancel_requested", "undeclared",
-	"status_message", "owner", "used_input_keys", "input_requests", "input_responses",
+	"expires_at", "status", "created_at", "last_updated_at", "ttl", "poll_interval", "cancel_requested", "unsupported_input",
+	"status_message", "owner", "tool", "questions", "input_requests", "input_responses",
 	"error", "checkpoint", "payload", "result",
 }
 

@@ -150,7 +150,7 @@ func (s *server) do(ctx context.Context, o order, answer *report) error {
 		opts := &durabletasks.CreateOptions{Payload: text}
 		create := func() (wire.CreateTaskResult, error) { return s.engine.CreateTask(ctx, opts) }
 		if work := s.worker(text); work != nil {
-			create = func() (wire.CreateTaskResult, error) { return s.engine.Start(ctx, opts, work) }
+			create = func() (wire.CreateTaskResult, error) { return s.engine.StartTask(ctx, opts, work) }
 		}
 		created, err := create()
 		answer.ID = created.TaskID
@@ -164,7 +164,7 @@ func (s *server) do(ctx context.Context, o order, answer *report) error {
 	case "cancel":
 		return s.engine.CancelTask(ctx, o.ID)
 	case "answer":
-		content := wire.MustParse(`{"action":"accept"}`).With("content", wire.MustParse("{}").With("name", text))
+		content := wire.MustParse(`{"action":"accept"}`).With("content", wire.MustParse("{}").With("text", text))
 		_, err := s.engine.UpdateTask(ctx, o.ID, map[string]wire.JSON{"name": content})
 		return err
 	case "complete":
@@ -197,7 +197,7 @@ func (s *server) increment(ctx context.Context, id string, times int) error {
 		if r.Checkpoint, err = wire.Marshal(n + 1); err != nil {
 			return err
 		}
-		switch _, err := s.store.Update(ctx, r, r.Version); {
+		switch err := s.store.Update(ctx, r); {
 		case err == nil:
 			times--
 		case !errors.Is(err, durabletasks.ErrConflict):
@@ -226,15 +226,9 @@ func (s *server) worker(payload wire.JSON) durabletasks.Worker {
 		return nil
 	}
 	return func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-		saved, err := h.Checkpoint(ctx)
+		step, err := durabletasks.Checkpoint[int](ctx, h)
 		if err != nil {
 			return wire.JSON{}, err
-		}
-		step := 0
-		if !saved.IsZero() {
-			if err := saved.Decode(&step); err != nil {
-				return wire.JSON{}, err
-			}
 		}
 		s.say(report{What: "begun", ID: h.ID(), Step: step})
 		return work(ctx, h, step)
@@ -250,10 +244,7 @@ func (s *server) count(ctx context.Context, h *durabletasks.Handle, step int) (w
 			return wire.JSON{}, context.Cause(ctx)
 		}
 		step++
-		checkpoint, err := wire.Marshal(step)
-		if err == nil {
-			err = h.Progress(ctx, fmt.Sprint(step), &durabletasks.ProgressOptions{Checkpoint: checkpoint})
-		}
+		err := h.Progress(ctx, fmt.Sprint(step), &durabletasks.ProgressOptions{Checkpoint: step})
 		if err != nil {
 			return wire.JSON{}, err
 		}
@@ -262,18 +253,14 @@ func (s *server) count(ctx context.Context, h *durabletasks.Handle, step int) (w
 	return wire.Marshal(map[string]int{"counted": step})
 }
 
-// ask asks for a name, or takes up the question that an earlier server asked.
+// ask asks for a name. A worker that runs again waits for the same answer.
 func (s *server) ask(ctx context.Context, h *durabletasks.Handle, _ int) (wire.JSON, error) {
-	answers, err := h.ResumeInput(ctx)
-	if errors.Is(err, durabletasks.ErrNoInput) {
-		answers, err = h.RequestInput(ctx, map[string]wire.JSON{"name": wire.MustParse(`{"method":"elicitation/create",
-			"params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}`)})
-	}
+	name, err := h.Prompt(ctx, "name", "Who?")
 	if err != nil {
 		return wire.JSON{}, err
 	}
 	s.say(report{What: "answered", ID: h.ID()})
-	return wire.MustParse("{}").With("name", answers["name"].Get("content").Get("name")), nil
+	return wire.Marshal(map[string]string{"name": name})
 }
 
 // wait does nothing until its task is cancelled.

@@ -49,7 +49,7 @@ func TestStoppedProcessKeepsItsTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.CancelRequested = true
-	if _, err := other.Update(t.Context(), r, r.Version); err != nil {
+	if err := other.Update(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	signal(syscall.SIGCONT)

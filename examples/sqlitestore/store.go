@@ -41,7 +41,7 @@ type Options struct {
 	Sync bool
 
 	// MaxRecordBytes bounds the texts and payloads of one record together;
-	// beyond it, Create and Update report a [*TooLargeError]. Records that are
+	// beyond it, Create and Update report a [*durabletasks.TooLargeError]. Records that are
 	// stored already are read whatever their size. Zero means
 	// [DefaultMaxRecordBytes].
 	MaxRecordBytes int
@@ -312,7 +312,7 @@ func (s *Store) now() int64 { return millis(s.opts.Now()) }
 func (s *Store) columns(r *durabletasks.Record) ([]any, error) {
 	columns := fieldsOf(r)
 	if size := sizeOf(r.ID, columns); size > s.opts.MaxRecordBytes {
-		return nil, &TooLargeError{Size: size, Limit: s.opts.MaxRecordBytes}
+		return nil, &durabletasks.TooLargeError{Size: size, Limit: s.opts.MaxRecordBytes}
 	}
 	return columns, nil
 }
@@ -320,7 +320,7 @@ func (s *Store) columns(r *durabletasks.Record) ([]any, error) {
 // Create implements [durabletasks.TaskStore]. The task is for this store's
 // process to run; see [Store.Scan].
 //
-// Errors: [durabletasks.ErrExists]; [*TooLargeError]; [ErrBusy];
+// Errors: [durabletasks.ErrExists]; [*durabletasks.TooLargeError]; [ErrBusy];
 // [durabletasks.ErrClosed]; ctx's; SQLite's, as text.
 func (s *Store) Create(ctx context.Context, r durabletasks.Record) error {
 	if err := s.begin(ctx); err != nil {
@@ -373,34 +373,29 @@ func (s *Store) find(ctx context.Context, statement *sql.Stmt, key ...any) (r du
 // Update implements [durabletasks.TaskStore].
 //
 // Errors: [*durabletasks.ConflictError]; [durabletasks.ErrNotFound];
-// [*TooLargeError]; [ErrBusy]; [durabletasks.ErrClosed]; ctx's; SQLite's, as
+// [*durabletasks.TooLargeError]; [ErrBusy]; [durabletasks.ErrClosed]; ctx's; SQLite's, as
 // text.
-func (s *Store) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
+func (s *Store) Update(ctx context.Context, next durabletasks.Record) error {
 	if err := s.begin(ctx); err != nil {
-		return durabletasks.Record{}, err
+		return err
 	}
 	defer s.end()
 	columns, err := s.columns(&next)
 	if err != nil {
-		return durabletasks.Record{}, err
+		return err
 	}
 	err = s.transact(ctx, func() error {
 		id, now := []byte(next.ID), s.now()
-		n, err := rows(s.write.update.Exec(append(columns, id, expected, now)...))
+		n, err := rows(s.write.update.Exec(append(columns, id, next.Version, now)...))
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			return s.whyNot(id, expected, now)
+			return s.whyNot(id, next.Version, now)
 		}
 		return s.changed(next.ID)
 	})
-	if err != nil {
-		return durabletasks.Record{}, explained(ctx, "update", err)
-	}
-	next = next.Clone()
-	next.Version = expected + 1
-	return next, nil
+	return explained(ctx, "update", err)
 }
 
 // whyNot tells why an update found nothing to change, in the same transaction,

@@ -217,15 +217,14 @@ func TestLimit(t *testing.T) {
 	}
 	tooLarge := func(call string, err error) {
 		t.Helper()
-		var e *sqlitestore.TooLargeError
-		if !errors.As(err, &e) || *e != (sqlitestore.TooLargeError{Size: 1001, Limit: 1000}) {
+		var e *durabletasks.TooLargeError
+		if !errors.As(err, &e) || *e != (durabletasks.TooLargeError{Size: 1001, Limit: 1000}) {
 			t.Errorf("%s of 1001 bytes: got error %v", call, err)
 		}
 	}
 	tooLarge("Create", s.Create(t.Context(), record(1001)))
 	create(t, s, record(1000))
-	_, err := s.Update(t.Context(), record(1001), 0)
-	tooLarge("Update", err)
+	tooLarge("Update", s.Update(t.Context(), record(1001)))
 	if r, err := s.Get(t.Context(), "task"); err != nil || r.Version != 0 {
 		t.Errorf("after an Update that was refused: version %d, error %v", r.Version, err)
 	}
@@ -357,13 +356,15 @@ func TestPanicUndoes(t *testing.T) {
 				t.Error("Update with a clock that panics did not")
 			}
 		}()
-		_, _ = s.Update(t.Context(), newRecord("task"), 0)
+		_ = s.Update(t.Context(), newRecord("task"))
 	}()
 	other := openStore(t, path, &sqlitestore.Options{BusyTimeout: 100 * time.Millisecond})
-	if _, err := other.Update(t.Context(), newRecord("task"), 0); err != nil {
+	if err := other.Update(t.Context(), newRecord("task")); err != nil {
 		t.Errorf("another store's Update after a panic: %v", err)
 	}
-	if _, err := s.Update(t.Context(), newRecord("task"), 1); err != nil {
+	next := newRecord("task")
+	next.Version = 1
+	if err := s.Update(t.Context(), next); err != nil {
 		t.Errorf("Update after a panic: %v", err)
 	}
 }
@@ -384,7 +385,10 @@ func TestErrorsKeepSecrets(t *testing.T) {
 	for _, damage := range []string{
 		`UPDATE task SET payload = '{"secret":secret}'`,
 		`UPDATE task SET payload = '', input_requests = x'06736563726574'`,
-		`UPDATE task SET input_requests = x'ff', used_input_keys = x'0a736563726574'`,
+		`UPDATE task SET input_requests = x'ff'`,
+		`UPDATE task SET questions = x'0a736563726574'`,
+		`UPDATE task SET questions = x'06736563726574'`,
+		`UPDATE task SET questions = x'0673656372657400000000000000000000000000000000ff'`,
 		`DROP TABLE task`,
 	} {
 		if _, err := db.Exec(damage); err != nil {
@@ -394,7 +398,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		if err == nil || errors.Is(err, durabletasks.ErrNotFound) {
 			t.Errorf("Get after %s: got error %v", damage, err)
 		}
-		if _, again := s.Update(t.Context(), r, 0); damage == "DROP TABLE task" {
+		if again := s.Update(t.Context(), r); damage == "DROP TABLE task" {
 			err = errors.Join(err, again, s.Create(t.Context(), r))
 		}
 		if text := fmt.Sprint(err); strings.Contains(text, "secret") {
@@ -434,7 +438,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	grown := record(0)
 	grown.Payload = wire.MustParse(`"` + strings.Repeat("y", 20_000) + `"`)
-	if _, err := s.Update(t.Context(), grown, 0); err == nil {
+	if err := s.Update(t.Context(), grown); err == nil {
 		t.Error("Update that grows a record in a full database succeeded")
 	}
 	for i := range stored + refused {
@@ -468,16 +472,15 @@ func TestLogShrinks(t *testing.T) {
 	if err := reader.QueryRow("SELECT count(*) FROM task").Scan(&tasks); err != nil {
 		t.Fatal(err)
 	}
-	version := int64(0)
 	update := func(times int) int64 {
 		t.Helper()
 		for range times {
 			// SQLite writes no page that is as it was.
-			r.Payload = wire.MustParse(`"` + strings.Repeat(fmt.Sprint(version%10), 1<<20) + `"`)
-			if _, err := s.Update(t.Context(), r, version); err != nil {
+			r.Payload = wire.MustParse(`"` + strings.Repeat(fmt.Sprint(r.Version%10), 1<<20) + `"`)
+			if err := s.Update(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
-			version++
+			r.Version++
 		}
 		info, err := os.Stat(path + "-wal")
 		if err != nil {

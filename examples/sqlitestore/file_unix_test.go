@@ -51,7 +51,7 @@ func TestFilesAreForWhoeverMayWriteTheDatabase(t *testing.T) {
 		}
 	}
 	check("after an Open")
-	if err := os.Remove(sqlitestore.Presence(s)); err != nil {
+	if err := os.Remove(sqlitestore.LockPath(s)); err != nil {
 		t.Fatal(err)
 	}
 	shown(t, s)

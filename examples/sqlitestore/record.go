@@ -16,14 +16,14 @@ import (
 // never stands for the expiry of a record that has none.
 const never = math.MaxInt64
 
-// millis returns a time as columns hold it. Records have whole milliseconds;
-// of another time it is the millisecond that has begun.
+// millis returns a time as columns hold it: in milliseconds, rounded down. The
+// times of records are whole milliseconds.
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
 func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
-// fieldsOf returns what the columns named in fields hold of a record.
-func fieldsOf(r *durabletasks.Record) []any {
+// encodeFields returns the values of the columns in fields.
+func encodeFields(r *durabletasks.Record) []any {
 	expires := int64(never)
 	if at, limited := r.ExpiresAt(); limited {
 		expires = millis(at)
@@ -64,7 +64,7 @@ func readRecord(scan func(dest ...any) error) (durabletasks.Record, error) {
 	return r, nil
 }
 
-// decodeJSON reads a JSON column, in which nothing stands for absent: no JSON
+// decodeJSON reads a JSON column. An empty column is an absent value: no JSON
 // text is empty.
 func decodeJSON(text string) (wire.JSON, error) {
 	if text == "" {
@@ -161,7 +161,7 @@ func decodeValues(b []byte) (map[string]wire.JSON, error) {
 	return values, nil
 }
 
-// sizeOf returns the size of what fieldsOf returned, where it can be large.
+// sizeOf returns the size of the texts and payloads that encodeFields returned.
 func sizeOf(id string, columns []any) int {
 	size := len(id)
 	for _, c := range columns {

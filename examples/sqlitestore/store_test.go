@@ -191,8 +191,11 @@ func TestOpenRefuses(t *testing.T) {
 	if err := os.Mkdir(inTheWay+"-process-1", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sqlitestore.Open(inTheWay, nil); err == nil || !strings.Contains(err.Error(), "beside it") {
+	if _, err := sqlitestore.Open(inTheWay, nil); err == nil || !strings.Contains(err.Error(), "next to it") {
 		t.Errorf("Open of a database beside which SQLite cannot open a file: got error %v", err)
+	}
+	if _, err := sqlitestore.Open("", nil); !errors.Is(err, durabletasks.ErrInvalid) {
+		t.Errorf("Open of an empty path: got error %v, want %v", err, durabletasks.ErrInvalid)
 	}
 	for field, opts := range map[string]sqlitestore.Options{
 		"MaxRecordBytes": {MaxRecordBytes: 1_000_000_000},
@@ -308,7 +311,7 @@ func TestLockThatNobodyWaitsFor(t *testing.T) {
 	if busy == nil || errors.Is(busy, sqlitestore.ErrBusy) {
 		t.Fatalf("SQLite's own error is %v", busy)
 	}
-	if err := sqlitestore.Explained(errors.Join(busy, nil)); !errors.Is(err, sqlitestore.ErrBusy) {
+	if err := sqlitestore.CallError(errors.Join(busy, nil)); !errors.Is(err, sqlitestore.ErrBusy) {
 		t.Errorf("%v became %v, want %v", busy, err, sqlitestore.ErrBusy)
 	}
 }

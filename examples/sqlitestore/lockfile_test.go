@@ -66,7 +66,7 @@ func TestFailedOpenLeavesItsFile(t *testing.T) {
 		t.Error("an Open that failed has removed a file that may be another store's")
 	}
 	next := openStore(t, path, nil)
-	if got := sqlitestore.Presence(next); got != path+"-process-2" {
+	if got := sqlitestore.LockPath(next); got != path+"-process-2" {
 		t.Errorf("the store that is opened next has the file %s, want that of the failed one", filepath.Base(got))
 	}
 	create(t, next, newRecord("task"))
@@ -110,7 +110,7 @@ func TestFailingOpens(t *testing.T) {
 				}
 				opened.Add(1)
 				time.Sleep(time.Millisecond)
-				if file := sqlitestore.Presence(s); !exists(t, file) {
+				if file := sqlitestore.LockPath(s); !exists(t, file) {
 					t.Errorf("the file %s of an open store is gone", filepath.Base(file))
 				}
 				if err := s.Close(); err != nil {
@@ -266,7 +266,7 @@ func TestRemovedDatabase(t *testing.T) {
 			if err := removed.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if !exists(t, sqlitestore.Presence(live)) {
+			if !exists(t, sqlitestore.LockPath(live)) {
 				t.Error("the Close of another database's store has removed the file of an open one")
 			}
 			if got := shown(t, third); len(got) != 0 {
@@ -281,7 +281,7 @@ func TestFileIsMadeAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	first, second := openStore(t, path, nil), openStore(t, path, nil)
 	create(t, first, newRecord("a"))
-	file := sqlitestore.Presence(first)
+	file := sqlitestore.LockPath(first)
 	remove := func() {
 		t.Helper()
 		if err := os.Remove(file); err != nil {
@@ -323,7 +323,7 @@ func TestFileIsMadeAnew(t *testing.T) {
 func TestWatchMakesTheFileAnew(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"), &sqlitestore.Options{WatchInterval: time.Millisecond})
 	watch(t, s)
-	file := sqlitestore.Presence(s)
+	file := sqlitestore.LockPath(s)
 	if err := os.Remove(file); err != nil {
 		t.Skip("skipped, because the system removes no open files: ", err)
 	}
@@ -339,7 +339,7 @@ func TestWatchMakesTheFileAnew(t *testing.T) {
 
 func TestScanKeepsTheFileYoung(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"), nil)
-	file := sqlitestore.Presence(s)
+	file := sqlitestore.LockPath(s)
 	old := time.Now().Add(-1000 * time.Hour)
 	if err := os.Chtimes(file, old, old); err != nil {
 		t.Fatal(err)

@@ -200,6 +200,19 @@ func unanswered(r *Record) map[string]wire.JSON {
 	return requests
 }
 
+// overdueQuestions returns the keys of the open questions whose time to answer
+// is over.
+func overdueQuestions(r *Record, now time.Time) []string {
+	open := unanswered(r)
+	var keys []string
+	for _, q := range r.Questions {
+		if _, ok := open[q.Key]; ok && !q.Deadline.IsZero() && !now.Before(q.Deadline) {
+			keys = append(keys, q.Key)
+		}
+	}
+	return keys
+}
+
 // await waits until no question with one of the keys is open. What it reports
 // of the task, the task's contexts know before it returns: a worker that
 // leaves with that error is settled by their cause.

@@ -201,6 +201,19 @@ func unanswered(r *Record) map[string]wire.JSON {
 	return requests
 }
 
+// overdueQuestions returns the keys of the open questions whose time to answer
+// is over.
+func overdueQuestions(r *Record, now time.Time) []string {
+	open := unanswered(r)
+	var keys []string
+	for _, q := range r.Questions {
+		if _, ok := open[q.Key]; ok && !q.Deadline.IsZero() && !now.Before(q.Deadline) {
+			keys = append(keys, q.Key)
+		}
+	}
+	return keys
+}
+
 // await waits until no question with one of the keys is open. What it reports
 // of the task, the task's contexts know before it returns: a worker that
 // leaves with that error is settled by their cause.
@@ -230,7 +243,7 @@ func (h *Handle) await(ctx context.Context, t *localTask, changes *listener, key
 		deadline, overdue := h.deadline(&r, keys)
 		if len(overdue) > 0 {
 			if err := h.withdrawOpen(context.WithoutCancel(ctx), overdue); err != nil {
-				return nil, err
+				return nil, whileWaiting(err)
 			}
 			continue
 		}
@@ -278,12 +291,14 @@ func (h *Handle) deadline(r *Record, keys []string) (<-chan time.Time, []string)
 // An answer that came in time is returned all the same.
 func (h *Handle) giveUp(ctx context.Context, keys []string) (map[string]wire.JSON, error) {
 	late := context.WithoutCancel(ctx)
-	if err := h.withdrawOpen(late, keys); err != nil {
+	if err := h.withdrawOpen(late, keys); isOver(err) {
+		return nil, whileWaiting(err)
+	} else if err != nil {
 		return nil, fmt.Errorf("%w, and its questions stay open: %w", context.Cause(ctx), err)
 	}
 	r, err := h.l.get(late, h.id)
 	if err != nil {
-		return nil, err
+		return nil, whileWaiting(err)
 	}
 	answers, err := answersTo(&r, keys)
 	if answers != nil {
@@ -293,6 +308,16 @@ func (h *Handle) giveUp(ctx context.Context, keys []string) (map[string]wire.JSO
 		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
 	}
 	return answers, err
+}
+
+// whileWaiting returns the error for a call that waits when err is why the task
+// could not be read or changed: a task that was there is gone because it has
+// expired.
+func whileWaiting(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return ErrExpired
+	}
+	return err
 }
 
 // answersTo returns the answers to the questions with these keys, with an

@@ -389,11 +389,11 @@ func (l *TaskLifecycle) read(ctx context.Context, id string) (Record, error) {
 
 // UpdateTask delivers answers to the requests of a task that waits for input
 // (tasks.md, "Task Update Requests"). Answers for keys that are not
-// outstanding are ignored unread, and their keys are returned, sorted; the
-// first answer to a key stays. When the last outstanding key is answered, the
-// task works again. The answers are committed when UpdateTask returns, and stay
-// with the task until its worker has saved a checkpoint after it was given
-// them. A task that has ended ignores everything.
+// outstanding, or whose time to answer is over, are ignored unread, and their
+// keys are returned, sorted; the first answer to a key stays. When the last
+// outstanding key is answered, the task works again. The answers are committed
+// when UpdateTask returns, and stay with the task until its worker has saved a
+// checkpoint after it was given them. A task that has ended ignores everything.
 //
 // Errors: a [*wire.ShapeError] for an outstanding key whose answer has the
 // wrong shape, in which case nothing is applied; [ErrTooLarge], which is also a
@@ -406,11 +406,12 @@ func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponse
 			return nothing, ErrNotFound
 		}
 		ignored = nil
+		overdue := overdueQuestions(r, l.steadyNow())
 		applied := 0
 		for _, key := range slices.Sorted(maps.Keys(inputResponses)) {
 			request, asked := r.InputRequests[key]
 			_, answered := r.InputResponses[key]
-			if r.Status != StatusInputRequired || !asked || answered {
+			if r.Status != StatusInputRequired || !asked || answered || slices.Contains(overdue, key) {
 				ignored = append(ignored, key)
 				continue
 			}

@@ -44,8 +44,9 @@ type InputOptions struct {
 // byte for byte: RequestInput then waits for the answer, or returns the one
 // that the client has given. So a worker that starts over and asks the same
 // questions gets the same answers, and the user is not asked twice. Another
-// question under a used key is a [*DuplicateKeyError], always. What an earlier
-// run asked and this call does not ask is withdrawn.
+// question under a used key is a [*DuplicateKeyError], always. A call that has
+// to wait withdraws the open questions that are not its own; a call that only
+// returns earlier answers leaves them open.
 //
 // A checkpoint covers everything before it: a worker that continues from one
 // must not ask again what it was answered before. The answers are gone then,
@@ -54,10 +55,11 @@ type InputOptions struct {
 //
 // A question whose time is over, or that [Handle.Withdraw] has withdrawn, no
 // longer waits: RequestInput returns the answers that were given, together
-// with an [*UnansweredError]. An answer that arrives later is ignored. If ctx
-// ends by a deadline of its own, the questions that are open are withdrawn
-// too. If ctx ends for another reason, they stay open for the next run. In
-// both cases the error is ctx's cause.
+// with an [*UnansweredError]. An answer that arrives later is ignored, and a
+// later run that asks the same gets the same error. If ctx ends by a deadline
+// of its own, the questions that are open are withdrawn too; the error is also
+// ctx's cause. If ctx ends for another reason, they stay open for the next run,
+// and the error is ctx's cause alone.
 //
 // Errors: [ErrInvalid] for no requests or a bad option; a [*wire.ShapeError]
 // that names the key; [ErrInputPending]; [*UnsupportedInputError];
@@ -130,7 +132,7 @@ func (h *Handle) ask(ctx context.Context, requests map[string]wire.JSON, questio
 			}
 		}
 		round := make(map[string]wire.JSON, len(keys))
-		what := nothing
+		what, waits := nothing, false
 		for _, key := range keys {
 			q, ok := earlier[key]
 			request, open := r.InputRequests[key]
@@ -140,6 +142,7 @@ func (h *Handle) ask(ctx context.Context, requests map[string]wire.JSON, questio
 				return nothing, &DuplicateKeyError{Key: key}
 			case open:
 				round[key] = request
+				waits = waits || !answered
 			case ok: // answered
 			default:
 				if kinds := wire.KindsOf(requests[key]) & r.UnsupportedInput; kinds != 0 {
@@ -151,11 +154,12 @@ func (h *Handle) ask(ctx context.Context, requests map[string]wire.JSON, questio
 				}
 				r.Questions = append(r.Questions, q)
 				round[key] = requests[key]
-				what = stamped
+				what, waits = stamped, true
 			}
 		}
+		// A run that only collects answers may come to the open questions yet.
 		for key := range unanswered(r) {
-			if _, ok := round[key]; !ok {
+			if _, ok := round[key]; waits && !ok {
 				withdraw(r, key)
 				what = stamped
 			}
@@ -289,7 +293,7 @@ func (h *Handle) giveUp(ctx context.Context, keys []string) (map[string]wire.JSO
 		h.mark(&h.taken, keys)
 	}
 	if errors.Is(err, ErrUnanswered) {
-		err = context.Cause(ctx)
+		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
 	}
 	return answers, err
 }

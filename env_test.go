@@ -211,6 +211,39 @@ func (s *flawed) Update(ctx context.Context, next durabletasks.Record) error {
 	return s.shared.Update(ctx, next)
 }
 
+// limited is a store that refuses large records.
+type limited struct {
+	shared
+	limit int
+}
+
+func (s *limited) refuse(r durabletasks.Record) error {
+	size := len(r.StatusMessage) + len(r.Payload.String()) + len(r.Checkpoint.String()) + len(r.Result.String()) + len(r.Error.String())
+	for _, values := range []map[string]wire.JSON{r.InputRequests, r.InputResponses} {
+		for _, v := range values {
+			size += len(v.String())
+		}
+	}
+	if size > s.limit {
+		return &durabletasks.TooLargeError{Size: size, Limit: s.limit}
+	}
+	return nil
+}
+
+func (s *limited) Create(ctx context.Context, r durabletasks.Record) error {
+	if err := s.refuse(r); err != nil {
+		return err
+	}
+	return s.shared.Create(ctx, r)
+}
+
+func (s *limited) Update(ctx context.Context, next durabletasks.Record) error {
+	if err := s.refuse(next); err != nil {
+		return err
+	}
+	return s.shared.Update(ctx, next)
+}
+
 // watchable is a store whose instances hear of each other's commits.
 type watchable struct {
 	shared
@@ -286,6 +319,9 @@ func (b *logbook) String() string {
 }
 
 func (b *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(io.Writer(b), nil)) }
+
+// silent is a log of tests in which workers panic.
+var silent = slog.New(slog.DiscardHandler)
 
 // events collects what an engine tells its hook.
 type events struct {

@@ -44,8 +44,9 @@ type InputOptions struct {
 // byte for byte: RequestInput then waits for the answer, or returns the one
 // that the client has given. So a worker that starts over and asks the same
 // questions gets the same answers, and the user is not asked twice. Another
-// question under a used key is a [*DuplicateKeyError], always. What an earlier
-// run asked and this call does not ask is withdrawn.
+// question under a used key is a [*DuplicateKeyError], always. A call that has
+// to wait withdraws the open questions that are not its own; a call that only
+// returns earlier answers leaves them open.
 //
 // A checkpoint covers everything before it: a worker that continues from one
 // must not ask again what it was answered before. The answers are gone then,
@@ -131,7 +132,7 @@ func (h *Handle) ask(ctx context.Context, requests map[string]wire.JSON, questio
 			}
 		}
 		round := make(map[string]wire.JSON, len(keys))
-		what := nothing
+		what, waits := nothing, false
 		for _, key := range keys {
 			q, ok := earlier[key]
 			request, open := r.InputRequests[key]
@@ -141,6 +142,7 @@ func (h *Handle) ask(ctx context.Context, requests map[string]wire.JSON, questio
 				return nothing, &DuplicateKeyError{Key: key}
 			case open:
 				round[key] = request
+				waits = waits || !answered
 			case ok: // answered
 			default:
 				if kinds := wire.KindsOf(requests[key]) & r.UnsupportedInput; kinds != 0 {
@@ -152,11 +154,12 @@ func (h *Handle) ask(ctx context.Context, requests map[string]wire.JSON, questio
 				}
 				r.Questions = append(r.Questions, q)
 				round[key] = requests[key]
-				what = stamped
+				what, waits = stamped, true
 			}
 		}
+		// A run that only collects answers may come to the open questions yet.
 		for key := range unanswered(r) {
-			if _, ok := round[key]; !ok {
+			if _, ok := round[key]; waits && !ok {
 				withdraw(r, key)
 				what = stamped
 			}

@@ -35,8 +35,8 @@ func together(fs ...func()) {
 	wg.Wait()
 }
 
-// Case 3: of several ends of one task exactly one wins, and what is stored is
-// the winner's, whoever asks and whatever engine it came through.
+// Of several ends of one task exactly one wins, through either of two engines,
+// and what is stored is the winner's.
 func TestRaceToTheEnd(t *testing.T) {
 	for name, store := range map[string]durabletasks.TaskStore{"watching": newWatchable(), "not watching": newShared()} {
 		t.Run(name, func(t *testing.T) {
@@ -129,9 +129,9 @@ func TestRaceToTheEnd(t *testing.T) {
 	}
 }
 
-// Case 19: whatever the order in which a round is asked, answered, cancelled
-// and given up, its waiter comes back with what the record says. A wake-up
-// that is lost shows as ErrExpired, an hour later.
+// In whatever order a round is asked, answered, cancelled and given up, its
+// waiter returns what the record says. A lost wake-up shows as ErrExpired, an
+// hour later.
 func TestRaceForAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
@@ -195,8 +195,8 @@ func TestRaceForAnswers(t *testing.T) {
 	})
 }
 
-// Waiting that is given up and taken up again loses nothing either.
-func TestRaceForResumption(t *testing.T) {
+// A wait that is cancelled and continued by another run loses nothing either.
+func TestRaceToWaitAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
 		l := open(t, store, unswept)
@@ -206,10 +206,7 @@ func TestRaceForResumption(t *testing.T) {
 			request := func(ctx context.Context) error {
 				_, err := h.RequestInput(ctx, forms("a"), nil)
 				if errors.Is(err, context.Canceled) {
-					_, err = h.ResumeInput(context.Background())
-				}
-				if errors.Is(err, durabletasks.ErrNoInput) { // given up before it was asked
-					_, err = h.RequestInput(context.Background(), forms("a"))
+					_, err = handle(t, l, id).RequestInput(context.Background(), forms("a"), nil)
 				}
 				return err
 			}
@@ -382,7 +379,7 @@ func TestConversation(t *testing.T) {
 				}
 				synctest.Wait() // the stores' watches run
 				begin := time.Now()
-				c, err := a.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+				c, err := a.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 					for i := range *rounds {
 						key := fmt.Sprint(i)
 						if a, err := h.RequestInput(ctx, forms(key), nil); err != nil || !maps.Equal(a, accepts(key)) {
@@ -456,7 +453,7 @@ func TestRaceOfStragglers(t *testing.T) {
 	cancel()
 	for range *rounds / 5 {
 		store := &flawed{shared: newShared(), onUpdate: func(durabletasks.Record) error { return broken }}
-		l := open(t, store, nil)
+		l := open(t, store, &durabletasks.Options{Logger: silent})
 		id := create(t, l, nil)
 		check(t, l.Go(ctx, id, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil }))
 		stay := make(chan struct{})
@@ -488,7 +485,7 @@ func TestRaceToClose(t *testing.T) {
 			}
 			id := func() string { return ids[rand.N(len(ids))] }
 			work := func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-				_, err := h.RequestInput(ctx, forms(fmt.Sprint(rand.N(1000))))
+				_, err := h.RequestInput(ctx, forms(fmt.Sprint(rand.N(1000))), nil)
 				return done, err
 			}
 			steps := []func() error{

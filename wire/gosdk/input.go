@@ -36,7 +36,7 @@ import (
 func RequestInput(ctx context.Context, h *durabletasks.Handle, requests mcp.InputRequestMap, opts *durabletasks.InputOptions) (mcp.InputResponseMap, error) {
 	text, err := wire.Marshal(requests)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the requests: %v", durabletasks.ErrInvalid, err)
+		return nil, fmt.Errorf("%w: the requests: %s", durabletasks.ErrInvalid, unprefixed(err))
 	}
 	round := make(map[string]wire.JSON, len(requests))
 	for key, request := range text.Members() {

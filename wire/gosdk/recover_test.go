@@ -56,7 +56,7 @@ func TestRecovery(t *testing.T) {
 		storedCall{"", `{"host":"has its own"}`},
 	)
 	h := newHostOver(t, store, &gosdk.Options{
-		Owner:   asAlice,
+		Owner: asAlice,
 		Resume: func(r durabletasks.Record) durabletasks.Worker {
 			if r.Tool == "deferred" {
 				return func(context.Context, *durabletasks.Handle) (wire.JSON, error) {

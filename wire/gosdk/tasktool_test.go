@@ -1,14 +1,10 @@
-//lint:file-ignore SA1019 roots and sampling are deprecated, and still what a task may ask
-
 package gosdk_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -350,46 +346,4 @@ func TestWorkerOutlivesItsRequest(t *testing.T) {
 		close(finish)
 		check(t, h, id)
 	})
-}
-
-// A worker hears the answer that was checked and stored, whatever else the
-// client has put beside it.
-func TestAnswerIsWhatWasChecked(t *testing.T) {
-	messages := &mcp.CreateMessageParams{MaxTokens: 1, Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "Hi"}}}}
-	for _, tt := range []struct {
-		what   string
-		asked  mcp.InputRequest
-		answer string
-		want   mcp.InputResponse
-	}{
-		{"form", titleForm, `{"action":"accept","content":{"title":"Lady","n":1,"list":["a"],"yes":true},"_meta":{"k":1}}`,
-			&mcp.ElicitResult{Meta: mcp.Meta{"k": 1.0}, Action: "accept", Content: map[string]any{"title": "Lady", "n": 1.0, "list": []any{"a"}, "yes": true}}},
-		{"form in another case", titleForm, `{"action":"decline","Action":"accept","CONTENT":{"title":{"a":1}}}`,
-			&mcp.ElicitResult{Action: "decline"}},
-		{"form as roots", titleForm, `{"action":"accept","content":{},"roots":[],"role":"user"}`,
-			&mcp.ElicitResult{Action: "accept", Content: map[string]any{}}},
-		{"huge number", titleForm, `{"action":"accept","content":{"n":1e400},"_meta":{"k":1e400}}`,
-			&mcp.ElicitResult{Action: "accept", Content: map[string]any{"n": json.Number("1e400")}}},
-		{"roots", &mcp.ListRootsParams{}, `{"roots":[{"uri":"file:///a","name":"A","URI":"http://b","_meta":{"k":"v"}}],"Roots":[],"action":"accept"}`,
-			&mcp.ListRootsResult{Roots: []*mcp.Root{{Meta: mcp.Meta{"k": "v"}, Name: "A", URI: "file:///a"}}}},
-		{"message", messages, `{"role":"assistant","model":"m","Model":"M","content":{"type":"text","text":"Hello","Text":"Bye"},"Content":[],"action":"decline"}`,
-			&mcp.CreateMessageWithToolsResult{Role: "assistant", Model: "m", Content: []mcp.Content{&mcp.TextContent{Text: "Hello"}}}},
-	} {
-		t.Run(tt.what, func(t *testing.T) {
-			h := newHost(t, nil)
-			heard := make(chan mcp.InputResponse, 1)
-			addTaskTool(h.adapter, &mcp.Tool{Name: "ask"}, func(ctx context.Context, task *durabletasks.Handle, _ struct{}) (*mcp.CallToolResult, error) {
-				answers, err := gosdk.RequestInput(ctx, task, mcp.InputRequestMap{"key": tt.asked}, nil)
-				heard <- answers["key"]
-				return text("done"), err
-			}, nil)
-			c := h.inMemory(t)
-			id := created(t, c(t, toolCall("ask", `{}`)))
-			h.await(t, id, wire.StatusInputRequired)
-			result(t, c(t, update(id, `{"key":`+tt.answer+`}`)))
-			if got := <-heard; !reflect.DeepEqual(got, tt.want) {
-				t.Errorf("heard %#v, want %#v", got, tt.want)
-			}
-		})
-	}
 }

@@ -37,7 +37,9 @@ func (l *logged) String() string {
 	return l.buf.String()
 }
 
-func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelError})) }
+func (l *logged) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelError}))
+}
 
 // A path is one of the three on which a task tool's handler runs: it returns
 // the result or error of a call.
@@ -395,7 +397,9 @@ func TestNoResult(t *testing.T) {
 }
 
 func TestAddTaskToolPanics(t *testing.T) {
-	work := func(context.Context, *durabletasks.Handle, struct{}) (*mcp.CallToolResult, any, error) { return nil, nil, nil }
+	work := func(context.Context, *durabletasks.Handle, struct{}) (*mcp.CallToolResult, any, error) {
+		return nil, nil, nil
+	}
 	h := newHost(t, nil)
 	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "known"}, work, nil)
 	tool := &mcp.Tool{Name: "tool"}
@@ -405,7 +409,9 @@ func TestAddTaskToolPanics(t *testing.T) {
 		"the handler is nil":        func() { gosdk.AddTaskTool[struct{}, any](h.adapter, tool, nil, nil) },
 		`tool "known": the adapter`: func() { gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "known"}, work, nil) },
 		`tool "tool": input schema`: func() {
-			gosdk.AddTaskTool(h.adapter, tool, func(context.Context, *durabletasks.Handle, func()) (*mcp.CallToolResult, any, error) { return nil, nil, nil }, nil)
+			gosdk.AddTaskTool(h.adapter, tool, func(context.Context, *durabletasks.Handle, func()) (*mcp.CallToolResult, any, error) {
+				return nil, nil, nil
+			}, nil)
 		},
 		`tool "tool": output schema`: func() {
 			gosdk.AddTaskTool(h.adapter, tool, func(context.Context, *durabletasks.Handle, struct{}) (*mcp.CallToolResult, func(), error) {
@@ -459,7 +465,9 @@ func TestRecordKeepsTheCall(t *testing.T) {
 		return nil, nil
 	}
 	addTaskTool(h.adapter, &mcp.Tool{Name: "tool", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"default":1}}}`)},
-		func(ctx context.Context, h *durabletasks.Handle, _ any) (*mcp.CallToolResult, error) { return work(ctx, h) }, nil)
+		func(ctx context.Context, h *durabletasks.Handle, _ any) (*mcp.CallToolResult, error) {
+			return work(ctx, h)
+		}, nil)
 	h.server.AddTool(&mcp.Tool{Name: "deferred", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return nil, gosdk.Defer(ctx, nil, work)
 	})

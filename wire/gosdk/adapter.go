@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/internal/failurelog"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
@@ -18,7 +21,7 @@ import (
 type Options struct {
 	// Owner returns on whose behalf a request is made; see
 	// [durabletasks.WithOwner]. It is called for each tools/call and each
-	// request for a task, also a subscriptions/listen that names some,
+	// request for a task, including a subscriptions/listen that names some,
 	// concurrently. If it panics, the request is refused.
 	//
 	// Nil means the UserID of the request's bearer token, as the SDK's auth
@@ -27,22 +30,16 @@ type Options struct {
 	// owner.
 	Owner func(ctx context.Context, req mcp.Request) string
 
-	// Recover takes up the tasks that an earlier process left unfinished, by
-	// [Adapter.Resume], before the first request that calls a tool or
-	// concerns a task is answered. Where several servers share an engine, set
-	// it for one.
-	Recover bool
-
-	// RecoverEvery is how long after a recovery the next one comes, until the
-	// engine closes: for a store that processes share, in which one of them
-	// may leave tasks at any time. Zero means that there is no other; it needs
-	// Recover.
+	// RecoverEvery repeats the recovery of unfinished tasks at this interval
+	// until the engine closes. It is for a store that processes share, in which
+	// one of them may leave tasks at any time. Zero means that unfinished tasks
+	// are resumed once.
 	RecoverEvery time.Duration
 
 	// Resume returns the worker of an unfinished task that belongs to no task
-	// tool of the adapter, such as one that was made by [Defer], or nil to
-	// leave the task as it is. [FailInterrupted] is one such function. Nil
-	// leaves all of them.
+	// tool of the adapter, such as a task that [Defer] made, or nil to leave
+	// the task as it is. [FailInterrupted] is one such function. Nil leaves
+	// all of them.
 	Resume func(durabletasks.Record) durabletasks.Worker
 
 	// RequireTaskName refuses task requests over HTTP that have no Mcp-Name
@@ -51,8 +48,9 @@ type Options struct {
 	// another task than the request is always refused.
 	RequireTaskName bool
 
-	// Logger hears of failures that clients are told only as "Internal
-	// error". Nil means silence.
+	// Logger receives failures that clients are told only as "Internal
+	// error", and mistakes in how the server is set up. If nil, they go to
+	// [slog.Default].
 	Logger *slog.Logger
 }
 
@@ -68,11 +66,14 @@ type Adapter struct {
 	endListens context.CancelFunc
 
 	mu        sync.Mutex
-	tools     map[string]func(durabletasks.Record, ToolCall) durabletasks.Worker
+	tools     map[string]*taskTool
 	announced map[*mcp.RequestExtra]*listen // see connection
 
-	recovery  sync.Mutex // held while tasks are taken up
+	recovery  sync.Mutex // held while tasks are resumed
 	recovered bool       // guarded by recovery
+	repeats   bool       // a timer repeats the recovery; guarded by recovery
+
+	wiring wiring
 }
 
 // Install makes a server serve the tasks of an engine: it registers tasks/get,
@@ -80,10 +81,11 @@ type Adapter struct {
 // and advertises the extension. Nil opts mean the defaults. Call it before the
 // server is connected or run, and once for each server.
 //
-// The server does not take over the engine: closing it stays with the caller.
-// To middleware that is added later, the result of a tools/call that became a
-// task is none of the SDK's types. To receiving middleware that was added
-// earlier, a subscriptions/listen for nothing but tasks does not come.
+// The engine stays the caller's to close, unless [Adapter.RunStdio] or
+// [Adapter.RunHTTP] runs the server. To middleware that is added later, the
+// result of a tools/call that became a task is none of the SDK's types.
+// Receiving middleware that was added earlier does not see a
+// subscriptions/listen for nothing but tasks.
 //
 // An error wraps [durabletasks.ErrInvalid], or is the SDK's own.
 func Install(server *mcp.Server, tasks *durabletasks.TaskLifecycle, opts *Options) (*Adapter, error) {
@@ -92,22 +94,22 @@ func Install(server *mcp.Server, tasks *durabletasks.TaskLifecycle, opts *Option
 		return nil, fmt.Errorf("gosdk: %w: no server", durabletasks.ErrInvalid)
 	case tasks == nil:
 		return nil, fmt.Errorf("gosdk: %w: no engine", durabletasks.ErrInvalid)
-	case opts != nil && (opts.RecoverEvery < 0 || opts.RecoverEvery > 0 && !opts.Recover):
-		return nil, fmt.Errorf("gosdk: %w: Options.RecoverEvery is negative, or without Recover", durabletasks.ErrInvalid)
+	case opts != nil && opts.RecoverEvery < 0:
+		return nil, fmt.Errorf("gosdk: %w: Options.RecoverEvery is negative", durabletasks.ErrInvalid)
+	case !claim(server):
+		return nil, fmt.Errorf("gosdk: %w: the server has an adapter already", durabletasks.ErrInvalid)
 	}
 	a := &Adapter{
 		server:    server,
 		tasks:     tasks,
-		tools:     make(map[string]func(durabletasks.Record, ToolCall) durabletasks.Worker),
+		tools:     make(map[string]*taskTool),
 		announced: make(map[*mcp.RequestExtra]*listen),
 	}
 	a.listening, a.endListens = context.WithCancel(context.Background())
 	if opts != nil {
 		a.opts = *opts
 	}
-	if a.log = a.opts.Logger; a.log == nil {
-		a.log = slog.New(slog.DiscardHandler)
-	}
+	a.log = failurelog.Or(a.opts.Logger)
 	for _, method := range []string{wire.MethodGet, wire.MethodUpdate, wire.MethodCancel} {
 		err := mcp.AddReceivingCustomMethod(server, method,
 			func(ctx context.Context, _ *mcp.ServerSession, params *taskParams) (*taskResult, error) {
@@ -122,6 +124,21 @@ func Install(server *mcp.Server, tasks *durabletasks.TaskLifecycle, opts *Option
 	return a, nil
 }
 
+// claimed holds the servers that have an adapter, and keeps none of them alive.
+// The SDK would let a second adapter replace the methods of the first, and both
+// would claim the calls.
+var claimed sync.Map // from weak.Pointer[mcp.Server] to nothing
+
+// claim reports whether the server had no adapter yet. It has one now.
+func claim(server *mcp.Server) bool {
+	p := weak.Make(server)
+	if _, taken := claimed.LoadOrStore(p, nil); taken {
+		return false
+	}
+	runtime.AddCleanup(server, func(p weak.Pointer[mcp.Server]) { claimed.Delete(p) }, p)
+	return true
+}
+
 // receive is the adapter's place in the server's chain of middleware.
 func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -133,6 +150,7 @@ func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			return a.callTool(ctx, method, req, next)
 		case wire.MethodGet, wire.MethodUpdate, wire.MethodCancel:
+			a.checkWiring(req)
 			if err := a.checkRouted(req); err != nil {
 				return nil, err
 			}

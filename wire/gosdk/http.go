@@ -15,15 +15,17 @@ import (
 )
 
 const (
-	headerMethod = "Mcp-Method"
-	headerName   = "Mcp-Name"
+	headerMethod  = "Mcp-Method"
+	headerName    = "Mcp-Name"
+	headerVersion = "Mcp-Protocol-Version"
 )
 
 // maxChecked is how much of a body is read to find the task that it names.
 // It is the SDK's own default limit.
 const maxChecked = 4 << 20
 
-// Handler wraps the SDK's Streamable HTTP handler. It does two things:
+// Handler wraps the SDK's Streamable HTTP handler, which must be stateless; see
+// [Adapter.HTTPHandler] for both in one. It does two things:
 //
 // It refuses a request for a task whose Mcp-Name header names another one,
 // with HTTP status 400 and error -32020: an intermediary may have routed or
@@ -31,22 +33,26 @@ const maxChecked = 4 << 20
 // Headers"). See also [Options].RequireTaskName. Without Handler, a server
 // refuses such requests too, but with HTTP status 200.
 //
-// It lets a client hear of its tasks: a subscriptions/listen may name them,
+// It lets a client listen to its tasks: a subscriptions/listen may name them,
 // and the stream that answers it also carries their notifications. Without
 // Handler, the server acknowledges none. A stream is kept alive with comments,
 // a client that leaves it unread for long is cut off, and [Adapter.EndListens]
 // ends it when the server shuts down.
 func (a *Adapter) Handler(streamable http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.wiring.handler.Store(true)
 		if r.Method != http.MethodPost {
 			streamable.ServeHTTP(w, r)
 			return
 		}
+		if r.Header.Get(headerVersion) == wire.ProtocolVersion {
+			w = &statelessness{ResponseWriter: w, adapter: a}
+		}
 		switch method := r.Header.Get(headerMethod); {
 		case isTaskMethod(method):
 			if request := peek(r); request != nil && isTaskMethod(request.Method) {
-				if refusal := a.checkName(r.Header, request.Params); refusal != nil {
-					refuse(w, request.ID, refusal)
+				if err := a.checkName(r.Header, request.Params); err != nil {
+					refuse(w, request.ID, err)
 					return
 				}
 			}
@@ -85,22 +91,22 @@ func peek(r *http.Request) *jsonrpc.Request {
 }
 
 // checkRouted is [Adapter.checkName] for a request that the SDK has decoded,
-// whatever way it took.
+// whatever its transport.
 func (a *Adapter) checkRouted(req mcp.Request) error {
 	extra := req.GetExtra()
 	if extra == nil || extra.Header == nil {
 		return nil // not over HTTP
 	}
 	params, _ := req.GetParams().(*taskParams)
-	if refusal := a.checkName(extra.Header, params.raw()); refusal != nil {
-		return protocolError(refusal)
+	if err := a.checkName(extra.Header, params.raw()); err != nil {
+		return protocolError(err)
 	}
 	return nil
 }
 
 // checkName compares the Mcp-Name header with the task that params name.
-// Params that name none are refused later, for that reason.
-func (a *Adapter) checkName(header http.Header, params []byte) *wire.Error {
+// Params that name none are refused later.
+func (a *Adapter) checkName(header http.Header, params []byte) error {
 	names := header.Values(headerName)
 	if len(names) == 0 && !a.opts.RequireTaskName {
 		return nil
@@ -141,13 +147,13 @@ func isTaskMethod(method string) bool {
 }
 
 // refuse answers a request before the SDK has seen it.
-func refuse(w http.ResponseWriter, id jsonrpc.ID, e *wire.Error) {
-	text, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: protocolError(e)})
+func refuse(w http.ResponseWriter, id jsonrpc.ID, err error) {
+	text, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: protocolError(err)})
 	if err != nil {
-		http.Error(w, e.Message, http.StatusBadRequest)
+		http.Error(w, "Bad Request", http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
-	_, _ = w.Write(text) // a client that has gone hears nothing
+	_, _ = w.Write(text) // fails only if the client has gone
 }

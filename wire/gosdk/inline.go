@@ -12,22 +12,22 @@ import (
 )
 
 // runInline does the work of a task while the caller waits. The worker gets a
-// real handle, of an engine that exists for this call only: nobody could ever
+// real handle, of an engine that exists for this call only: no client could ever
 // ask for the task, so nothing of it is stored. Every error is a
-// [*jsonrpc.Error], but for the end of ctx.
-func (a *Adapter) runInline(ctx context.Context, work durabletasks.Worker) (*mcp.CallToolResult, error) {
+// [*jsonrpc.Error], except for the end of ctx.
+func (a *Adapter) runInline(ctx context.Context, tool string, work durabletasks.Worker) (*mcp.CallToolResult, error) {
 	engine, err := durabletasks.New(&inlineStore{}, &durabletasks.Options{
 		TTL:           durabletasks.NoLimit,
 		SweepInterval: durabletasks.NoLimit,
-		Logger:        a.opts.Logger,
+		Logger:        a.log,
 	})
 	if err != nil {
-		return nil, a.failed("run tool", err)
+		return nil, a.failed("inline call", err, "tool", tool)
 	}
 	defer engine.Close() // closes a MemStore, which cannot fail
-	created, err := engine.Start(outOfCall(ctx), nil, work)
+	created, err := engine.StartTask(outOfCall(ctx), &durabletasks.CreateOptions{Tool: tool}, work)
 	if err != nil {
-		return nil, a.failed("run tool", err)
+		return nil, a.failed("inline call", err, "tool", tool)
 	}
 	var ended wire.Task
 	for task, err := range engine.Watch(ctx, created.TaskID) {
@@ -36,23 +36,27 @@ func (a *Adapter) runInline(ctx context.Context, work durabletasks.Worker) (*mcp
 			ended = task // the last one is terminal
 		case ctx.Err() != nil:
 			if err := engine.CancelTask(context.WithoutCancel(ctx), created.TaskID); err != nil {
-				a.log.Error("gosdk: work not cancelled", "error", err)
+				a.log.Error("gosdk: inline call not cancelled", "tool", tool, "error", err)
 			}
 			return nil, err
 		default:
-			return nil, a.failed("run tool", err)
+			return nil, a.failed("inline call", err, "tool", tool)
 		}
 	}
-	return a.inlineResult(&ended)
+	result, err := inlineResult(&ended)
+	if err != nil {
+		return nil, a.failed("inline call", err, "tool", tool)
+	}
+	return result, nil
 }
 
 // inlineResult returns how a task has ended as the answer to its call.
-func (a *Adapter) inlineResult(ended *wire.Task) (*mcp.CallToolResult, error) {
+func inlineResult(ended *wire.Task) (*mcp.CallToolResult, error) {
 	switch ended.Status {
 	case wire.StatusCompleted:
 		var result mcp.CallToolResult
 		if err := json.Unmarshal([]byte(ended.Result.String()), &result); err != nil {
-			return nil, a.failed("run tool", err)
+			return nil, err
 		}
 		if structured := ended.Result.Get("structuredContent"); !structured.IsZero() {
 			result.StructuredContent = json.RawMessage(structured.String()) // with every digit
@@ -61,7 +65,7 @@ func (a *Adapter) inlineResult(ended *wire.Task) (*mcp.CallToolResult, error) {
 	case wire.StatusFailed:
 		var failure jsonrpc.Error
 		if err := ended.Error.Decode(&failure); err != nil {
-			return nil, a.failed("run tool", err)
+			return nil, err
 		}
 		return nil, &failure
 	default:
@@ -74,15 +78,15 @@ func (a *Adapter) inlineResult(ended *wire.Task) (*mcp.CallToolResult, error) {
 }
 
 // inlineStore keeps the one task of an inline call. It does not let the task
-// ask: there is nobody to answer.
+// ask: the client could not answer.
 type inlineStore struct{ durabletasks.MemStore }
 
 var _ durabletasks.TaskStore = (*inlineStore)(nil)
 
 // Update implements [durabletasks.TaskStore].
-func (s *inlineStore) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
+func (s *inlineStore) Update(ctx context.Context, next durabletasks.Record) error {
 	if next.Status == durabletasks.StatusInputRequired {
-		return durabletasks.Record{}, wire.MissingCapability()
+		return wire.MissingCapability()
 	}
-	return s.MemStore.Update(ctx, next, expected)
+	return s.MemStore.Update(ctx, next)
 }

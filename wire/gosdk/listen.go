@@ -25,7 +25,7 @@ import (
 type listen struct {
 	id      jsonrpc.ID
 	tasks   []string
-	refusal *wire.Error // why it cannot be served, if so
+	refusal error // why it cannot be served, if so
 	line    line
 }
 
@@ -175,7 +175,7 @@ func (a *Adapter) visible(ctx context.Context, ids []string) (seen []string, err
 			seen = append(seen, id)
 		case errors.Is(err, durabletasks.ErrNotFound):
 		case ctx.Err() != nil:
-			return nil, internalError() // the client has gone
+			return nil, internalError("Internal error") // the client has gone
 		default:
 			return nil, a.failed("listen", err)
 		}

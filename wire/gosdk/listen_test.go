@@ -105,7 +105,7 @@ func TestListen(t *testing.T) {
 		must(t, stopped.Cancelled(ctx, "never mind"))
 		asked := make(chan error, 1)
 		go func() {
-			_, err := asking.RequestInput(context.WithoutCancel(ctx), map[string]wire.JSON{"name": wire.MustParse(`{"method":"roots/list"}`)})
+			_, err := asking.RequestInput(context.WithoutCancel(ctx), map[string]wire.JSON{"name": wire.MustParse(`{"method":"roots/list"}`)}, nil)
 			asked <- err
 		}()
 		h.await(t, asking.ID(), wire.StatusInputRequired)
@@ -455,9 +455,9 @@ func TestListenToAsManyTasksAsMayBe(t *testing.T) {
 
 // A task that an earlier process left is taken up before it is listened to.
 func TestListenWaitsForRecovery(t *testing.T) {
-	store, ids := interrupted(t, `{"name":"echo","arguments":{"name":"Ada"}}`)
-	h := newHostOver(t, store, &gosdk.Options{Owner: asAlice, Recover: true})
-	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
+	store, ids := interrupted(t, storedCall{"echo", `{"name":"Ada"}`})
+	h := newHostOver(t, store, &gosdk.Options{Owner: asAlice})
+	addTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
 		return text(in.Name), nil
 	}, nil)
 	c := h.channelInMemory(t)
@@ -489,10 +489,10 @@ func (s *fadingStore) Get(ctx context.Context, id string) (durabletasks.Record, 
 	return s.MemStore.Get(ctx, id)
 }
 
-func (s *fadingStore) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
-	r, err := s.MemStore.Update(ctx, next, expected)
+func (s *fadingStore) Update(ctx context.Context, next durabletasks.Record) error {
+	err := s.MemStore.Update(ctx, next)
 	s.faded.Store(s.fade.Load())
-	return r, err
+	return err
 }
 
 // A listen that cannot go on ends with an error, not as if all were said.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -19,8 +20,8 @@ type taskParams struct {
 	text []byte
 }
 
-// UnmarshalJSON keeps the text. Only the _meta is decoded, as far as it can
-// be, for other middleware of the server.
+// UnmarshalJSON keeps the text. Only the _meta is decoded, as far as possible,
+// for other middleware of the server.
 func (p *taskParams) UnmarshalJSON(text []byte) error {
 	p.text = bytes.Clone(text)
 	params, err := wire.ParseJSON(text) // encoding/json would also take _META
@@ -31,7 +32,7 @@ func (p *taskParams) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// GetMeta returns the _meta, also of absent params.
+// GetMeta returns the _meta, even of absent params.
 func (p *taskParams) GetMeta() map[string]any {
 	if p == nil {
 		return nil
@@ -49,12 +50,12 @@ func (p *taskParams) raw() []byte {
 // serve answers one request for a task.
 func (a *Adapter) serve(ctx context.Context, method string, params []byte) (_ *taskResult, err error) {
 	defer a.rescue(&err)
-	result, rpcErr, cause := wire.Dispatch(ctx, a.tasks, method, params)
-	if cause != nil {
-		a.log.Error("gosdk: request failed", "method", method, "error", cause)
-	}
-	if rpcErr != nil {
-		return nil, protocolError(rpcErr)
+	result, err := wire.Dispatch(ctx, a.tasks, method, params)
+	if err != nil {
+		if cause := errors.Unwrap(err); cause != nil {
+			a.log.Error("gosdk: request failed", "method", method, "error", cause)
+		}
+		return nil, protocolError(err)
 	}
 	return &taskResult{Result: result}, nil
 }

@@ -53,7 +53,7 @@ func TestOwnerHook(t *testing.T) {
 		}
 		return owner
 	}})
-	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "work"}, func(context.Context, *durabletasks.Handle, struct{}) (*mcp.CallToolResult, error) {
+	addTaskTool(h.adapter, &mcp.Tool{Name: "work"}, func(context.Context, *durabletasks.Handle, struct{}) (*mcp.CallToolResult, error) {
 		return text("done"), nil
 	}, nil)
 	c := h.inMemory(t)

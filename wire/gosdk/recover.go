@@ -3,97 +3,107 @@ package gosdk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// recoverOnce takes up unfinished tasks if nobody has. A failure that may
-// pass is met again by the next request, or with Options.RecoverEvery after that
-// time: it may also stay, such as a damaged record, and must not cost every
-// request a scan.
+// A recovery that failed is tried again by the next request or, with
+// Options.RecoverEvery, after that time: the failure may also stay, such as a
+// damaged record, and must not cost every request a scan.
+
+// recoverOnce resumes unfinished tasks, unless that was done since the last
+// tool was added.
 func (a *Adapter) recoverOnce() {
-	if !a.opts.Recover {
-		return
-	}
 	a.recovery.Lock()
 	defer a.recovery.Unlock()
 	if a.recovered {
 		return
 	}
 	switch err := a.recoverNow(); {
-	case errors.Is(err, errors.ErrUnsupported):
-		a.recovered = true // a store that cannot scan never will
-	case err == nil, a.opts.RecoverEvery > 0 && !ended(err):
+	case errors.Is(err, errors.ErrUnsupported): // a store that cannot scan never will
 		a.recovered = true
-		a.recoverLater()
+	case err == nil, a.opts.RecoverEvery > 0 && !hasEnded(err):
+		a.recovered = true
+		if a.opts.RecoverEvery > 0 && !a.repeats {
+			a.repeats = true
+			a.recoverLater()
+		}
 	}
 }
 
-// recoverNow takes up unfinished tasks.
-func (a *Adapter) recoverNow() error {
+// recoverNow resumes unfinished tasks.
+func (a *Adapter) recoverNow() (err error) {
+	defer func() {
+		if p := recover(); p != nil { // the store's
+			err = errors.New("panic")
+			a.log.Error("gosdk: recovery panicked", describePanic(p))
+		}
+	}()
 	// Not the request's context: the tasks belong to other requests.
 	n, err := a.tasks.Recover(context.Background(), a.Resume)
 	if n > 0 {
-		a.log.Info("gosdk: unfinished tasks taken up", "count", n)
+		a.log.Info("gosdk: unfinished tasks resumed", "count", n)
 	}
-	if err != nil && !ended(err) {
+	if err != nil && !hasEnded(err) && !errors.Is(err, errors.ErrUnsupported) {
 		a.log.Error("gosdk: recovery failed", "error", err)
 	}
 	return err
 }
 
-// recoverLater arranges for the next recovery, if there is to be one. A timer
-// keeps no goroutine behind an engine that has closed meanwhile.
+// recoverLater arranges for the next recovery. A timer keeps no goroutine
+// behind an engine that has closed meanwhile.
 func (a *Adapter) recoverLater() {
-	if a.opts.RecoverEvery > 0 {
-		time.AfterFunc(a.opts.RecoverEvery, a.recoverAgain)
-	}
-}
-
-// recoverAgain takes up unfinished tasks, and arranges for the next time,
-// unless the engine has ended.
-func (a *Adapter) recoverAgain() {
-	var err error
-	defer func() {
-		if recover() != nil { // the store's panic, with no request to answer
-			a.log.Error("gosdk: recovery panicked")
-		}
-		if !ended(err) {
+	time.AfterFunc(a.opts.RecoverEvery, func() {
+		if err := a.recoverNow(); !hasEnded(err) {
 			a.recoverLater()
 		}
-	}()
-	err = a.recoverNow()
+	})
 }
 
-// ended reports whether a call failed because the engine has ended.
-func ended(err error) bool {
+// hasEnded reports whether a call failed because the engine has ended.
+func hasEnded(err error) bool {
 	return errors.Is(err, durabletasks.ErrClosed) || errors.Is(err, durabletasks.ErrShutdown)
 }
 
-// Resume returns the worker of a task that an earlier process left
-// unfinished, or nil if the adapter knows none. A task of a task tool gets
-// what its [TaskToolOptions].Resume says; any other what [Options].Resume
-// says. It fits [durabletasks.TaskLifecycle.Recover], for a host that
-// recovers by itself instead of by [Options].Recover.
-func (a *Adapter) Resume(r durabletasks.Record) durabletasks.Worker {
-	if call, ok := ToolCallOf(r); ok {
-		a.mu.Lock()
-		resume := a.tools[call.Name]
-		a.mu.Unlock()
-		if resume != nil {
-			return resume(r, call)
-		}
+// addTool makes a task tool known to [Adapter.Resume]. Tasks of a tool that is
+// added late are resumed by the next request.
+func (a *Adapter) addTool(t *taskTool) {
+	a.mu.Lock()
+	known := a.tools[t.name] != nil
+	a.tools[t.name] = t
+	a.mu.Unlock()
+	if known {
+		panic(fmt.Sprintf("AddTaskTool: tool %q: the adapter has a task tool of this name", t.name))
 	}
-	if a.opts.Resume != nil {
+	a.recovery.Lock()
+	a.recovered = false
+	a.recovery.Unlock()
+}
+
+// Resume returns the worker of a task that an earlier process left unfinished,
+// or nil if the adapter knows none. If the record's Tool is a task tool, its
+// [TaskToolOptions].Resume decides, and otherwise [Options].Resume. The adapter
+// resumes unfinished tasks without being told; Resume is for a host that does
+// it at another time too, by [durabletasks.TaskLifecycle.Recover].
+func (a *Adapter) Resume(r durabletasks.Record) durabletasks.Worker {
+	a.mu.Lock()
+	tool := a.tools[r.Tool]
+	a.mu.Unlock()
+	switch {
+	case tool != nil:
+		return tool.resume(r)
+	case a.opts.Resume != nil:
 		return a.opts.Resume(r)
 	}
 	return nil
 }
 
-// FailInterrupted returns a worker that ends its task as failed. It is what
-// to resume with where work must not be done twice.
+// FailInterrupted returns a worker that ends its task as failed. It is for
+// [TaskToolOptions].Resume and [Options].Resume where work must not be done
+// twice.
 func FailInterrupted(durabletasks.Record) durabletasks.Worker {
 	return func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
 		return wire.JSON{}, &wire.Error{
@@ -101,18 +111,4 @@ func FailInterrupted(durabletasks.Record) durabletasks.Worker {
 			Message: "The server was restarted while the task ran",
 		}
 	}
-}
-
-// ToolCall is the tools/call that a task came from. It is kept as the
-// Payload of the task's record while the task is unfinished.
-type ToolCall struct {
-	Name      string    `json:"name"`
-	Arguments wire.JSON `json:"arguments,omitzero"`
-}
-
-// ToolCallOf returns the tools/call that a task came from. It reports false
-// for a record whose Payload is something else.
-func ToolCallOf(r durabletasks.Record) (ToolCall, bool) {
-	name, ok := r.Payload.Get("name").Text()
-	return ToolCall{Name: name, Arguments: r.Payload.Get("arguments")}, ok && name != ""
 }

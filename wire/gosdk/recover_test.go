@@ -21,9 +21,12 @@ type survivor struct{ *durabletasks.MemStore }
 
 func (survivor) Close() error { return nil }
 
+// storedCall is what a task keeps of its tools/call.
+type storedCall struct{ tool, arguments string }
+
 // interrupted returns a store in which a process that has died left a task
 // for each of the given calls.
-func interrupted(t *testing.T, calls ...string) (store survivor, ids []string) {
+func interrupted(t *testing.T, calls ...storedCall) (store survivor, ids []string) {
 	t.Helper()
 	store = survivor{&durabletasks.MemStore{}}
 	tasks, err := durabletasks.New(store, nil)
@@ -32,7 +35,7 @@ func interrupted(t *testing.T, calls ...string) (store survivor, ids []string) {
 	}
 	defer tasks.Close()
 	for _, call := range calls {
-		made, err := tasks.CreateTask(durabletasks.WithOwner(t.Context(), "alice"), &durabletasks.CreateOptions{Payload: parse(t, []byte(call))})
+		made, err := tasks.CreateTask(durabletasks.WithOwner(t.Context(), "alice"), &durabletasks.CreateOptions{Tool: call.tool, Payload: parse(t, []byte(call.arguments))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,27 +48,26 @@ func asAlice(context.Context, mcp.Request) string { return "alice" }
 
 func TestRecovery(t *testing.T) {
 	store, ids := interrupted(t,
-		`{"name":"echo","arguments":{"name":"Ada","words":3}}`,
-		`{"name":"once","arguments":{}}`,
-		`{"name":"changed","arguments":["not","an","object"]}`,
-		`{"name":"deferred","arguments":{"count":100}}`,
-		`{"name":"unknown","arguments":{}}`,
-		`{"host":"has its own"}`,
+		storedCall{"echo", `{"name":"Ada","words":3}`},
+		storedCall{"once", `{}`},
+		storedCall{"changed", `["not","an","object"]`},
+		storedCall{"deferred", `{"count":100}`},
+		storedCall{"unknown", `{}`},
+		storedCall{"", `{"host":"has its own"}`},
 	)
 	h := newHostOver(t, store, &gosdk.Options{
-		Owner:   asAlice,
-		Recover: true,
+		Owner: asAlice,
 		Resume: func(r durabletasks.Record) durabletasks.Worker {
-			if call, ok := gosdk.ToolCallOf(r); ok && call.Name == "deferred" {
+			if r.Tool == "deferred" {
 				return func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
-					return wire.MustParse(`{"content":[],"count":` + call.Arguments.Get("count").String() + `}`), nil
+					return wire.MustParse(`{"content":[],"count":` + r.Payload.Get("count").String() + `}`), nil
 				}
 			}
 			return nil
 		},
 	})
 	running := make(chan struct{}, 1)
-	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
+	addTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
 		running <- struct{}{}
 		return text(strings.Repeat(in.Name, in.Words)), nil
 	}, nil)
@@ -74,7 +76,7 @@ func TestRecovery(t *testing.T) {
 		if name == "once" {
 			opts.Resume = gosdk.FailInterrupted
 		}
-		gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: name}, func(context.Context, *durabletasks.Handle, greeting) (*mcp.CallToolResult, error) {
+		addTaskTool(h.adapter, &mcp.Tool{Name: name}, func(context.Context, *durabletasks.Handle, greeting) (*mcp.CallToolResult, error) {
 			t.Errorf("the handler of %s ran", name)
 			return nil, nil
 		}, opts)
@@ -110,19 +112,6 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-func TestNoRecoveryUnlessAskedFor(t *testing.T) {
-	store, ids := interrupted(t, `{"name":"echo","arguments":{"name":"Ada"}}`)
-	h := newHostOver(t, store, &gosdk.Options{Owner: asAlice})
-	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(context.Context, *durabletasks.Handle, greeting) (*mcp.CallToolResult, error) {
-		t.Error("a worker ran")
-		return nil, nil
-	}, nil)
-	c := h.inMemory(t)
-	if got := result(t, c(t, taskRequest(wire.MethodGet, ids[0]))).Get("status").String(); got != `"working"` {
-		t.Errorf("status %s", got)
-	}
-}
-
 // flakyScanner fails to scan once.
 type flakyScanner struct {
 	survivor
@@ -139,10 +128,10 @@ func (s *flakyScanner) Scan(ctx context.Context, visit func(durabletasks.Record)
 // A recovery that failed does not fail the request, and is tried again by the
 // next one, once.
 func TestFailedRecoveryIsTriedAgain(t *testing.T) {
-	store, ids := interrupted(t, `{"name":"echo","arguments":{"name":"Ada"}}`)
+	store, ids := interrupted(t, storedCall{"echo", `{"name":"Ada"}`})
 	flaky := &flakyScanner{survivor: store}
-	h := newHostOver(t, flaky, &gosdk.Options{Owner: asAlice, Recover: true})
-	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
+	h := newHostOver(t, flaky, &gosdk.Options{Owner: asAlice})
+	addTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
 		return text(in.Name), nil
 	}, nil)
 	c := h.inMemory(t)
@@ -160,8 +149,8 @@ func TestFailedRecoveryIsTriedAgain(t *testing.T) {
 func TestRecoverEvery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fickleScanner{survivor: survivor{&durabletasks.MemStore{}}, before: make(chan func(), 1)}
-		h := newHostOver(t, store, &gosdk.Options{Recover: true, RecoverEvery: time.Minute})
-		gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
+		h := newHostOver(t, store, &gosdk.Options{RecoverEvery: time.Minute})
+		addTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
 			return text(in.Name), nil
 		}, nil)
 		other, err := durabletasks.New(store, nil)
@@ -170,7 +159,7 @@ func TestRecoverEvery(t *testing.T) {
 		}
 		defer other.Close()
 		leave := func() string {
-			made, err := other.CreateTask(t.Context(), &durabletasks.CreateOptions{Payload: parse(t, []byte(`{"name":"echo","arguments":{"name":"Ada"}}`))})
+			made, err := other.CreateTask(t.Context(), &durabletasks.CreateOptions{Tool: "echo", Payload: wire.MustParse(`{"name":"Ada"}`)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,7 +207,7 @@ func TestRecoverEvery(t *testing.T) {
 			t.Error("the store of a closed engine is scanned")
 		}
 	})
-	for _, opts := range []gosdk.Options{{RecoverEvery: time.Second}, {Recover: true, RecoverEvery: -1}} {
+	for _, opts := range []gosdk.Options{{RecoverEvery: -1}} {
 		tasks, err := durabletasks.New(&durabletasks.MemStore{}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -235,7 +224,7 @@ func TestRecoverEvery(t *testing.T) {
 func TestRecoverEveryBehindDamage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &damagedScanner{fickleScanner{survivor: survivor{&durabletasks.MemStore{}}}}
-		h := newHostOver(t, store, &gosdk.Options{Recover: true, RecoverEvery: time.Minute})
+		h := newHostOver(t, store, &gosdk.Options{RecoverEvery: time.Minute})
 		c := h.inMemory(t)
 		for range 5 {
 			c(t, taskRequest(wire.MethodGet, noSuchTask))
@@ -280,13 +269,13 @@ func (s *fickleScanner) Scan(ctx context.Context, visit func(durabletasks.Record
 func TestAskAcrossARestart(t *testing.T) {
 	store := survivor{&durabletasks.MemStore{}}
 	start := func(t *testing.T) (*host, client) {
-		h := newHostOver(t, store, &gosdk.Options{Recover: true})
-		gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "greet"}, func(ctx context.Context, h *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
-			answers, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{"title": titleForm})
+		h := newHostOver(t, store, nil)
+		addTaskTool(h.adapter, &mcp.Tool{Name: "greet"}, func(ctx context.Context, h *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
+			answers, err := gosdk.RequestInput(ctx, h, mcp.InputRequestMap{"title": titleForm}, nil)
 			if err != nil {
 				return nil, err
 			}
-			more, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{"second title": titleForm})
+			more, err := gosdk.RequestInput(ctx, h, mcp.InputRequestMap{"second title": titleForm}, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -329,14 +318,14 @@ func TestAskAcrossARestart(t *testing.T) {
 func TestAskForAnswersThatAreGone(t *testing.T) {
 	h := newHost(t, nil)
 	asked := make(chan error, 1)
-	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "ask"}, func(ctx context.Context, h *durabletasks.Handle, _ struct{}) (*mcp.CallToolResult, error) {
-		if _, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{"title": titleForm}); err != nil {
+	addTaskTool(h.adapter, &mcp.Tool{Name: "ask"}, func(ctx context.Context, h *durabletasks.Handle, _ struct{}) (*mcp.CallToolResult, error) {
+		if _, err := gosdk.RequestInput(ctx, h, mcp.InputRequestMap{"title": titleForm}, nil); err != nil {
 			return nil, err
 		}
-		if err := h.Progress(ctx, "", &durabletasks.ProgressOptions{Checkpoint: wire.MustParse("1")}); err != nil {
+		if err := h.Progress(ctx, "", &durabletasks.ProgressOptions{Checkpoint: 1}); err != nil {
 			return nil, err
 		}
-		_, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{"title": titleForm})
+		_, err := gosdk.RequestInput(ctx, h, mcp.InputRequestMap{"title": titleForm}, nil)
 		asked <- err
 		return nil, err
 	}, nil)
@@ -344,7 +333,7 @@ func TestAskForAnswersThatAreGone(t *testing.T) {
 	id := created(t, c(t, toolCall("ask", `{}`)))
 	h.await(t, id, wire.StatusInputRequired)
 	result(t, c(t, update(id, `{"title":{"action":"decline"}}`)))
-	if err := <-asked; !errors.Is(err, gosdk.ErrAnswersGone) {
+	if err := <-asked; !errors.Is(err, durabletasks.ErrDuplicateKey) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -35,7 +36,7 @@ func newHost(t *testing.T, opts *gosdk.Options) *host {
 
 func newHostOver(t *testing.T, store durabletasks.TaskStore, opts *gosdk.Options) *host {
 	t.Helper()
-	tasks, err := durabletasks.New(store, nil)
+	tasks, err := durabletasks.New(store, &durabletasks.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func newHostOver(t *testing.T, store durabletasks.TaskStore, opts *gosdk.Options
 // newHostOn returns a host on a server with options of its own.
 func newHostOn(t *testing.T, server *mcp.Server) *host {
 	t.Helper()
-	tasks, err := durabletasks.New(&durabletasks.MemStore{}, nil)
+	tasks, err := durabletasks.New(&durabletasks.MemStore{}, &durabletasks.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,14 @@ func installed(t *testing.T, server *mcp.Server, tasks *durabletasks.TaskLifecyc
 			t.Error(err)
 		}
 	})
-	adapter, err := gosdk.Install(server, tasks, opts)
+	var o gosdk.Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	adapter, err := gosdk.Install(server, tasks, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,4 +358,14 @@ func wantError(t *testing.T, answer wire.JSON, code int) wire.JSON {
 
 func text(s string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
+}
+
+// taskHandler is a handler without a typed output.
+type taskHandler[In any] func(context.Context, *durabletasks.Handle, In) (*mcp.CallToolResult, error)
+
+func addTaskTool[In any](a *gosdk.Adapter, tool *mcp.Tool, handler taskHandler[In], opts *gosdk.TaskToolOptions) {
+	gosdk.AddTaskTool(a, tool, func(ctx context.Context, h *durabletasks.Handle, in In) (*mcp.CallToolResult, any, error) {
+		result, err := handler(ctx, h, in)
+		return result, nil, err
+	}, opts)
 }

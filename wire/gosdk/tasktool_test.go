@@ -1,14 +1,10 @@
-//lint:file-ignore SA1019 roots and sampling are deprecated, and still what a task may ask
-
 package gosdk_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -29,8 +25,8 @@ type greeting struct {
 // greets.
 func withGreeter(t *testing.T) *host {
 	h := newHost(t, nil)
-	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "greet"}, func(ctx context.Context, task *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
-		answers, err := gosdk.Ask(ctx, task, mcp.InputRequestMap{"title": titleForm})
+	addTaskTool(h.adapter, &mcp.Tool{Name: "greet"}, func(ctx context.Context, task *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
+		answers, err := gosdk.RequestInput(ctx, task, mcp.InputRequestMap{"title": titleForm}, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -115,8 +111,8 @@ func TestArgumentsAreCheckedBeforeATaskExists(t *testing.T) {
 
 func TestClientWithoutExtension(t *testing.T) {
 	h := newHost(t, nil)
-	add := func(name string, undeclared gosdk.Undeclared, handler gosdk.TaskHandler[greeting]) {
-		gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: name}, handler, &gosdk.TaskToolOptions{Undeclared: undeclared})
+	add := func(name string, fallback gosdk.Fallback, handler taskHandler[greeting]) {
+		addTaskTool(h.adapter, &mcp.Tool{Name: name}, handler, &gosdk.TaskToolOptions{Fallback: fallback})
 	}
 	greet := func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
 		r := text("Hello, " + in.Name)
@@ -127,7 +123,7 @@ func TestClientWithoutExtension(t *testing.T) {
 	add("inline", gosdk.RunInline, greet)
 	add("refuse", gosdk.Refuse, greet)
 	add("asks", gosdk.RunInline, func(ctx context.Context, h *durabletasks.Handle, _ greeting) (*mcp.CallToolResult, error) {
-		_, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{"title": titleForm})
+		_, err := gosdk.RequestInput(ctx, h, mcp.InputRequestMap{"title": titleForm}, nil)
 		return nil, err
 	})
 	add("fails", gosdk.RunInline, func(context.Context, *durabletasks.Handle, greeting) (*mcp.CallToolResult, error) {
@@ -193,7 +189,7 @@ func (n jsonNumber) MarshalJSON() ([]byte, error) { return []byte(n), nil }
 func TestInlineCallIsCancelledWithItsRequest(t *testing.T) {
 	h := newHost(t, nil)
 	began, cause := make(chan struct{}), make(chan error, 1)
-	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *durabletasks.Handle, _ struct{}) (*mcp.CallToolResult, error) {
+	addTaskTool(h.adapter, &mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *durabletasks.Handle, _ struct{}) (*mcp.CallToolResult, error) {
 		close(began)
 		<-ctx.Done()
 		cause <- context.Cause(ctx)
@@ -229,7 +225,7 @@ func TestInlineCallIsCancelledWithItsRequest(t *testing.T) {
 
 func TestHowWorkEnds(t *testing.T) {
 	h := newHost(t, nil)
-	tools := map[string]gosdk.TaskHandler[struct{}]{
+	tools := map[string]taskHandler[struct{}]{
 		"panics": func(context.Context, *durabletasks.Handle, struct{}) (*mcp.CallToolResult, error) {
 			panic("secret")
 		},
@@ -256,7 +252,7 @@ func TestHowWorkEnds(t *testing.T) {
 		},
 	}
 	for name, handler := range tools {
-		gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: name}, handler, nil)
+		addTaskTool(h.adapter, &mcp.Tool{Name: name}, handler, nil)
 	}
 	c := h.inMemory(t)
 	const internal = `{"code":-32603,"message":"Internal error"}`
@@ -270,9 +266,9 @@ func TestHowWorkEnds(t *testing.T) {
 		{"fails", wire.StatusFailed, `{"code":-32000,"message":"no","data":{"why":1.50}}`},
 		{"ends itself", wire.StatusCompleted, `{"resultType":"complete","content":[],"own":true}`},
 		{"says nothing", wire.StatusCompleted, `{"resultType":"complete","content":[]}`},
-		{"returns nothing", wire.StatusFailed, internal},
-		{"asks wrongly", wire.StatusFailed, internal},
-		{"cannot be encoded", wire.StatusFailed, internal},
+		{"returns nothing", wire.StatusFailed, `{"code":-32603,"message":"The tool returned no result"}`},
+		{"asks wrongly", wire.StatusFailed, `{"code":-32603,"message":"The tool's result cannot be encoded"}`},
+		{"cannot be encoded", wire.StatusFailed, `{"code":-32603,"message":"The tool's result cannot be encoded"}`},
 	} {
 		t.Run(tt.tool, func(t *testing.T) {
 			id := created(t, c(t, toolCall(tt.tool, `{}`)))
@@ -288,14 +284,14 @@ func TestHowWorkEnds(t *testing.T) {
 	}
 }
 
-// explosive is an argument that cannot be encoded again.
+// explosive is an argument whose decoding panics.
 type explosive struct{}
 
-func (explosive) MarshalJSON() ([]byte, error) { panic("secret") }
+func (*explosive) UnmarshalJSON([]byte) error { panic("secret") }
 
-func TestArgumentsThatPanicWhenTheyAreKept(t *testing.T) {
+func TestArgumentsWhoseDecodingPanics(t *testing.T) {
 	h := newHost(t, nil)
-	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "explode", InputSchema: map[string]any{"type": "object"}},
+	addTaskTool(h.adapter, &mcp.Tool{Name: "explode", InputSchema: map[string]any{"type": "object"}},
 		func(context.Context, *durabletasks.Handle, explosive) (*mcp.CallToolResult, error) {
 			return text("done"), nil
 		}, nil)
@@ -312,7 +308,7 @@ func TestWorkerOutlivesItsRequest(t *testing.T) {
 	prepare := func(t *testing.T) (*host, chan struct{}) {
 		h := newHost(t, nil)
 		finish := make(chan struct{})
-		gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "work"}, func(ctx context.Context, _ *durabletasks.Handle, _ struct{}) (*mcp.CallToolResult, error) {
+		addTaskTool(h.adapter, &mcp.Tool{Name: "work"}, func(ctx context.Context, _ *durabletasks.Handle, _ struct{}) (*mcp.CallToolResult, error) {
 			<-finish
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
@@ -350,46 +346,4 @@ func TestWorkerOutlivesItsRequest(t *testing.T) {
 		close(finish)
 		check(t, h, id)
 	})
-}
-
-// A worker hears the answer that was checked and stored, whatever else the
-// client has put beside it.
-func TestAnswerIsWhatWasChecked(t *testing.T) {
-	messages := &mcp.CreateMessageParams{MaxTokens: 1, Messages: []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "Hi"}}}}
-	for _, tt := range []struct {
-		what   string
-		asked  mcp.InputRequest
-		answer string
-		want   mcp.InputResponse
-	}{
-		{"form", titleForm, `{"action":"accept","content":{"title":"Lady","n":1,"list":["a"],"yes":true},"_meta":{"k":1}}`,
-			&mcp.ElicitResult{Meta: mcp.Meta{"k": 1.0}, Action: "accept", Content: map[string]any{"title": "Lady", "n": 1.0, "list": []any{"a"}, "yes": true}}},
-		{"form in another case", titleForm, `{"action":"decline","Action":"accept","CONTENT":{"title":{"a":1}}}`,
-			&mcp.ElicitResult{Action: "decline"}},
-		{"form as roots", titleForm, `{"action":"accept","content":{},"roots":[],"role":"user"}`,
-			&mcp.ElicitResult{Action: "accept", Content: map[string]any{}}},
-		{"huge number", titleForm, `{"action":"accept","content":{"n":1e400},"_meta":{"k":1e400}}`,
-			&mcp.ElicitResult{Action: "accept", Content: map[string]any{"n": json.Number("1e400")}}},
-		{"roots", &mcp.ListRootsParams{}, `{"roots":[{"uri":"file:///a","name":"A","URI":"http://b","_meta":{"k":"v"}}],"Roots":[],"action":"accept"}`,
-			&mcp.ListRootsResult{Roots: []*mcp.Root{{Meta: mcp.Meta{"k": "v"}, Name: "A", URI: "file:///a"}}}},
-		{"message", messages, `{"role":"assistant","model":"m","Model":"M","content":{"type":"text","text":"Hello","Text":"Bye"},"Content":[],"action":"decline"}`,
-			&mcp.CreateMessageWithToolsResult{Role: "assistant", Model: "m", Content: []mcp.Content{&mcp.TextContent{Text: "Hello"}}}},
-	} {
-		t.Run(tt.what, func(t *testing.T) {
-			h := newHost(t, nil)
-			heard := make(chan mcp.InputResponse, 1)
-			gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "ask"}, func(ctx context.Context, task *durabletasks.Handle, _ struct{}) (*mcp.CallToolResult, error) {
-				answers, err := gosdk.Ask(ctx, task, mcp.InputRequestMap{"key": tt.asked})
-				heard <- answers["key"]
-				return text("done"), err
-			}, nil)
-			c := h.inMemory(t)
-			id := created(t, c(t, toolCall("ask", `{}`)))
-			h.await(t, id, wire.StatusInputRequired)
-			result(t, c(t, update(id, `{"key":`+tt.answer+`}`)))
-			if got := <-heard; !reflect.DeepEqual(got, tt.want) {
-				t.Errorf("heard %#v, want %#v", got, tt.want)
-			}
-		})
-	}
 }

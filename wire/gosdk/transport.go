@@ -30,6 +30,7 @@ var _ mcp.ProtocolVersionSupporter = (*transport)(nil)
 
 // Connect implements [mcp.Transport].
 func (t *transport) Connect(ctx context.Context) (mcp.Connection, error) {
+	t.adapter.wiring.transport.Store(true)
 	inner, err := t.inner.Connect(ctx)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,133 @@
+package gosdk
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-durable-tasks/durabletasks"
+)
+
+const (
+	// stdioShutdown is how long workers have to stop at the end of RunStdio.
+	// The official client kills the process one second after it has closed
+	// stdin.
+	stdioShutdown = 300 * time.Millisecond
+
+	// httpShutdown is how long requests, and then workers, have to stop at the
+	// end of RunHTTP.
+	httpShutdown = 5 * time.Second
+)
+
+// RunStdio serves one client over stdin and stdout. It returns when the client
+// closes stdin, when the process receives SIGINT, SIGTERM or SIGHUP, or when
+// ctx is done; all of these are an orderly end, for which it returns nil.
+//
+// Before it returns, it shuts the engine down, which closes the store. Workers
+// that do not stop within 300 ms are left behind: the next process resumes their
+// tasks. A second signal ends the process at once.
+func (a *Adapter) RunStdio(ctx context.Context) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	ran := make(chan struct{})
+	var err error
+	go func() {
+		defer close(ran)
+		err = a.server.Run(ctx, a.Transport(&mcp.StdioTransport{}))
+	}()
+	select {
+	case <-ran:
+	case <-ctx.Done(): // calls that still run must not keep the engine open
+	}
+	late, cancel := context.WithTimeout(context.Background(), stdioShutdown)
+	defer cancel()
+	ended := a.shutdown(late)
+	select {
+	case <-ran:
+		if ctx.Err() == nil {
+			return errors.Join(err, ended)
+		}
+	case <-late.Done():
+	}
+	return ended
+}
+
+// RunHTTP serves clients over Streamable HTTP on web.Addr. It returns when the
+// process receives SIGINT, SIGTERM or SIGHUP, or when ctx is done; these are an
+// orderly end, for which it returns nil. A nil web.Handler means
+// [Adapter.HTTPHandler] for all paths; any other should contain it.
+//
+// Before it returns, it shuts web down, for which it ends listens by
+// [Adapter.EndListens], and then the engine, which closes the store. Each has
+// five seconds. Then requests are cut off, and the next process resumes the
+// tasks of workers that do not stop. A second signal ends the process at once.
+//
+// For TLS or a listener of your own, serve the handler by the net/http package
+// and shut down in the same order.
+func (a *Adapter) RunHTTP(ctx context.Context, web *http.Server) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	if web.Handler == nil {
+		web.Handler = a.HTTPHandler(nil)
+	} else {
+		go a.recoverOnce()
+	}
+	web.RegisterOnShutdown(a.EndListens)
+	served := make(chan error, 1)
+	go func() { served <- web.ListenAndServe() }()
+	var err error
+	select {
+	case err = <-served:
+		if errors.Is(err, http.ErrServerClosed) { // the host shuts it down
+			err = nil
+		}
+	case <-ctx.Done():
+	}
+	late, cancel := context.WithTimeout(context.Background(), httpShutdown)
+	defer cancel()
+	if web.Shutdown(late) != nil {
+		err = errors.Join(err, web.Close())
+	}
+	later, cancel := context.WithTimeout(context.Background(), httpShutdown)
+	defer cancel()
+	return errors.Join(err, a.shutdown(later))
+}
+
+// HTTPHandler returns a handler that serves the server over Streamable HTTP:
+// the SDK's handler with these options, which is always stateless, wrapped by
+// [Adapter.Handler]. Nil opts mean the SDK's defaults. Add the tools before:
+// HTTPHandler begins to resume unfinished tasks, and requests wait for that.
+func (a *Adapter) HTTPHandler(opts *mcp.StreamableHTTPOptions) http.Handler {
+	var o mcp.StreamableHTTPOptions
+	if opts != nil {
+		o = *opts
+	}
+	o.Stateless = true
+	go a.recoverOnce()
+	return a.Handler(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return a.server }, &o))
+}
+
+// untilSignal returns a context that ends with a signal to end the process. A
+// second signal has its default effect.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// shutdown ends the engine and closes its store.
+func (a *Adapter) shutdown(ctx context.Context) error {
+	err := a.tasks.Shutdown(ctx)
+	var late *durabletasks.ShutdownError
+	if errors.As(err, &late) {
+		a.log.Error("gosdk: workers did not stop in time; the next process resumes their tasks", "count", len(late.TaskIDs))
+		return a.tasks.Close() // it has happened: how it went
+	}
+	return err
+}

@@ -71,7 +71,7 @@ func TestFormRequestRefuses(t *testing.T) {
 	}{
 		{"no message", wire.FormRequest{Fields: []wire.Field{{Name: "a"}}}, "the message is empty"},
 		{"no name", wire.FormRequest{Message: "M", Fields: []wire.Field{{Name: "a"}, {Title: "T"}}}, "field 1: the name is empty"},
-		{"a name that is no text", wire.FormRequest{Message: "M", Fields: []wire.Field{{Name: "\xff"}}}, "field 0: the name is empty or no text"},
+		{"a name that is no text", wire.FormRequest{Message: "M", Fields: []wire.Field{{Name: "\xff"}}}, "field 0: the name is empty or not valid UTF-8"},
 		{"a name twice", wire.FormRequest{Message: "M", Fields: []wire.Field{{Name: "a"}, {Name: "a"}}}, `two fields are named "a"`},
 		{"an unknown format", field(wire.StringSchema{Format: "phone"}), "format"},
 		{"a negative length", field(wire.StringSchema{Length: wire.AtLeast(-1)}), "negative"},

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// A builder collects the members of an object, or the elements of an array,
-// in the order in which they are to stand.
+// A builder collects the members of an object or the elements of an array, in
+// order.
 type builder struct{ b []byte }
 
 // element appends an element.
@@ -35,8 +35,8 @@ func (b *builder) next() []byte {
 func (b *builder) object() JSON { return JSON{"{" + string(b.b) + "}"} }
 func (b *builder) array() JSON  { return JSON{"[" + string(b.b) + "]"} }
 
-// newRequest returns the input request with these params. What was built is
-// parsed, because a caller's values may have made it invalid.
+// newRequest returns the input request with these params. It parses the request,
+// because values of the caller may have made it invalid.
 func newRequest(method string, params *builder) (JSON, error) {
 	var b builder
 	b.text("method", method)
@@ -62,8 +62,8 @@ func textArray(list []string) JSON {
 	return b.array()
 }
 
-// floatJSON returns the shortest text of a finite number, and an integer that
-// is safe as its digits.
+// floatJSON returns the shortest text of a finite number. It writes an integer
+// within ±maxSafe as plain digits.
 func floatJSON(f float64) JSON {
 	if f == math.Trunc(f) && math.Abs(f) <= maxSafe {
 		return JSON{strconv.FormatInt(int64(f), 10)}

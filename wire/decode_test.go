@@ -40,7 +40,7 @@ func TestDecode(t *testing.T) {
 	}
 	var misuse *json.InvalidUnmarshalError
 	if err := wire.MustParse(`1`).Decode(0); !errors.As(err, &misuse) {
-		t.Errorf("Decode into a value that is no pointer = %v", err)
+		t.Errorf("Decode into a value that is not a pointer = %v", err)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestDecodeMatchesNamesExactly(t *testing.T) {
 		{"an escaped name", new(order), `{"\u0061mount":1}`, `{"amount":1,"Note":""}`},
 		{"an escaped name in other letters", new(order), `{"\u0041mount":1}`, `{"amount":0,"Note":""}`},
 		{"the name of the Go field", new(order), `{"Amount":1}`, `{"amount":0,"Note":""}`},
-		{"a name that is no text", new(order), `{"\ud800":1,"\udfff":2,"amount":3}`, `{"amount":3,"Note":""}`},
+		{"a name that is not text", new(order), `{"\ud800":1,"\udfff":2,"amount":3}`, `{"amount":3,"Note":""}`},
 		{"no member", new(order), `{}`, `{"amount":0,"Note":""}`},
 		{"null", new(order), `null`, `{"amount":0,"Note":""}`},
 		{"fields that differ only in case", new(both), `{"A":1,"a":2}`, `{"a":2,"A":1}`},

@@ -5,17 +5,18 @@ import (
 	"strconv"
 )
 
-// A URLRequest sends the user to a page, for what must not pass through the
-// client: secrets, payments, the consent of a third party (elicitation.mdx,
-// "URL Mode Elicitation Requests"). The answer is an [ElicitResult]: accepting
-// means that the user agrees to open the page, not that anything has been done
-// there.
+// A URLRequest asks the user to open a web page. It is for what must not pass
+// through the client, such as secrets, payments and the consent of a third party
+// (elicitation.mdx, "URL Mode Elicitation Requests"). The answer is an
+// [ElicitResult]. A user who accepts has agreed to open the page; what happens on
+// the page, the server must find out itself.
 type URLRequest struct {
 	Message string // why the user is sent there; required
-	URL     string // http or https, without user information; https outside of development
+	URL     string // http or https, without user information; use https outside of development
 }
 
-// JSON returns the request.
+// JSON returns the request. It returns an error if the message is empty or a user
+// cannot be sent to the URL.
 func (r URLRequest) JSON() (JSON, error) {
 	if r.Message == "" {
 		return JSON{}, errors.New("wire: URL request: the message is empty")
@@ -27,27 +28,28 @@ func (r URLRequest) JSON() (JSON, error) {
 	return newRequest(MethodElicit, &params)
 }
 
-// An Action is what a user did with an elicitation (elicitation.mdx,
-// "Response Actions").
+// An Action is the reaction of a user to a [FormRequest] or [URLRequest]
+// (elicitation.mdx, "Response Actions").
 type Action string
 
 // The actions of a user.
 const (
 	ActionAccept  Action = "accept"  // submitted the form, or agreed to open the URL
 	ActionDecline Action = "decline" // refused
-	ActionCancel  Action = "cancel"  // dismissed it without a choice
+	ActionCancel  Action = "cancel"  // dismissed the request without a choice
 )
 
-// An ElicitResult is a client's answer to a [FormRequest] or [URLRequest]. An
-// answer that a task has received is converted to it:
+// An ElicitResult is the answer of a client to a [FormRequest] or [URLRequest].
+// Convert the answer that a task has received:
 //
 //	result := wire.ElicitResult(answers["key"])
 //
-// The methods that return a field of the form take its name and report whether
-// the user accepted and the field has a value of that type.
+// The methods Text, Int, Float, Bool and Texts return the value of the named
+// field. They report false if the user did not accept, or if the field has no
+// value of that type.
 type ElicitResult JSON
 
-// Action returns what the user did.
+// Action returns the reaction of the user.
 func (r ElicitResult) Action() Action {
 	s, _ := JSON(r).Get("action").Text()
 	return Action(s)
@@ -56,8 +58,8 @@ func (r ElicitResult) Action() Action {
 // Accepted reports whether the user accepted.
 func (r ElicitResult) Accepted() bool { return r.Action() == ActionAccept }
 
-// Content returns the fields of an accepted form, as an object. It is absent
-// if the user did not accept, and may be absent if he did.
+// Content returns the fields of an accepted form as an object. It is absent if
+// the user did not accept, and it can be absent if the user did.
 func (r ElicitResult) Content() JSON {
 	if !r.Accepted() {
 		return JSON{}
@@ -65,12 +67,12 @@ func (r ElicitResult) Content() JSON {
 	return JSON(r).Get("content")
 }
 
-// Text returns the text of a field, which is also what a single selection has
-// as its value. A text with an unpaired surrogate is none.
+// Text returns the text of a field. The value of a [SingleSelectSchema] is a
+// text too. A text with an unpaired surrogate escape does not count as one.
 func (r ElicitResult) Text(name string) (string, bool) { return r.Content().Get(name).Text() }
 
-// Int returns the whole number of a field, in whatever notation it is
-// written: 1e3 is 1000.
+// Int returns the whole number of a field. The notation does not matter: 1e3 is
+// 1000.
 func (r ElicitResult) Int(name string) (int64, bool) { return integral(r.Content().Get(name)) }
 
 // Float returns the number of a field.
@@ -87,7 +89,7 @@ func (r ElicitResult) Bool(name string) (value, ok bool) {
 	return false, false
 }
 
-// Texts returns the choices of a multiple selection.
+// Texts returns the options that the user chose in a [MultiSelectSchema].
 func (r ElicitResult) Texts(name string) ([]string, bool) {
 	v := r.Content().Get(name)
 	if v.Kind() != Array {

@@ -9,7 +9,7 @@ import (
 // A worker asks for a few values and reads the answer by type.
 func ExampleFormRequest() {
 	form := wire.FormRequest{
-		Message: "How shall the report be sent?",
+		Message: "How should the report be sent?",
 		Fields: []wire.Field{
 			{Name: "to", Title: "Your address", Required: true, Schema: wire.StringSchema{Format: wire.FormatEmail}},
 			{Name: "copies", Title: "Copies", Schema: wire.IntegerSchema{Range: wire.Between(1, 9)}},
@@ -66,6 +66,22 @@ func ExampleURLRequest() {
 	// Output:
 	// {"method":"elicitation/create","params":{"mode":"url","message":"Connect your calendar","url":"https://mcp.example.com/connect/calendar"}} <nil>
 	// wire: elicitation/create: at "/params/url": expected an http or https URL with a host and without user information
+}
+
+// Names match exactly: the client cannot set amount by another spelling.
+func ExampleJSON_Decode() {
+	var order struct {
+		Amount int `json:"amount"`
+		Extra  any `json:"extra"`
+	}
+	err := wire.MustParse(`{"amount":1,"extra":9007199254740993}`).Decode(&order)
+	fmt.Println(order.Amount, order.Extra, err)
+
+	err = wire.MustParse(`{"amount":1,"AMOUNT":1000}`).Decode(&order)
+	fmt.Println(order.Amount, err)
+	// Output:
+	// 1 9007199254740993 <nil>
+	// 1 wire: decode: at "/amount": two members differ only in case
 }
 
 func ExampleSamplingRequest() {

@@ -13,35 +13,35 @@ import (
 
 // A FormRequest asks the user to fill in a form (elicitation.mdx, "Form Mode
 // Elicitation Requests"). The answer is an [ElicitResult]. A form must not ask
-// for passwords, keys or other secrets: a [URLRequest] can.
+// for passwords, keys or other secrets; use a [URLRequest] for these.
 type FormRequest struct {
 	Message string  // why the user is asked; required
-	Fields  []Field // in the order in which they are to be shown
+	Fields  []Field // in the order in which the user sees them
 }
 
-// A Field is one entry of a form. With a name alone it is an optional line of
-// text.
+// A Field is one field of a form. A Field with only a Name is an optional line
+// of text.
 type Field struct {
-	Name        string      // of the answer's member; required
-	Title       string      // what the user sees in place of Name
-	Description string      // more words for the user
-	Required    bool        // whether the user must fill it in
-	Schema      FieldSchema // what it takes; nil is a StringSchema{}
+	Name        string      // of the member in the answer; required
+	Title       string      // what the user sees instead of Name
+	Description string      // a longer text for the user
+	Required    bool        // whether the user must fill in the field
+	Schema      FieldSchema // which values the field accepts; nil means StringSchema{}
 }
 
-// A FieldSchema says which values a field of a form takes. It is one of
+// A FieldSchema says which values a field of a form accepts. It is one of
 // [StringSchema], [NumberSchema], [IntegerSchema], [BooleanSchema],
 // [SingleSelectSchema] and [MultiSelectSchema].
 type FieldSchema interface {
 	// build appends the schema's members, or reports why they make no sense.
 	build(*builder) error
-	// value is the shape of the values that the field takes.
+	// value is the shape of the values that the field accepts.
 	value() shape
 }
 
-// JSON returns the request. It refuses a form that nobody could fill in, such
-// as one with two fields of one name, or a default that the field does not
-// take. The error names the field.
+// JSON returns the request. It returns an error, which names the field, for a
+// form that makes no sense, such as one with two fields of the same name or with
+// a default that its field does not accept.
 func (r FormRequest) JSON() (JSON, error) {
 	if r.Message == "" {
 		return JSON{}, errors.New("wire: form: the message is empty")
@@ -51,7 +51,7 @@ func (r FormRequest) JSON() (JSON, error) {
 	names := make(map[string]bool)
 	for i, f := range r.Fields {
 		if f.Name == "" || !utf8.ValidString(f.Name) {
-			return JSON{}, fmt.Errorf("wire: form: field %d: the name is empty or no text", i)
+			return JSON{}, fmt.Errorf("wire: form: field %d: the name is empty or not valid UTF-8", i)
 		}
 		if names[f.Name] {
 			return JSON{}, fmt.Errorf("wire: form: two fields are named %.64q", f.Name)
@@ -81,13 +81,14 @@ func (r FormRequest) JSON() (JSON, error) {
 	return newRequest(MethodElicit, &params)
 }
 
-// Check compares an accepted answer with the form: every required field is
-// there, and each field's value is one that it takes. Members that are no
-// fields of the form are not looked at, and neither is an answer that the user
-// declined or cancelled. It returns nil or a [*ShapeError].
+// Check compares an accepted answer with the form: every required field must
+// have a value, and each value must be one that its field accepts. Check ignores
+// members that are not fields of the form, and returns nil if the user declined
+// or cancelled. Otherwise it returns nil or a [*ShapeError], whose text tells
+// what the field accepts, such as the values of the options.
 //
-// Nothing else compares the two: clients should, but a server is told to
-// check again (elicitation.mdx, "Form Mode Security").
+// Clients should compare the two as well, but a server must not rely on that
+// (elicitation.mdx, "Form Mode Security"). [CheckInputResponse] does not.
 func (r FormRequest) Check(answer ElicitResult) error {
 	if !answer.Accepted() {
 		return nil
@@ -113,8 +114,8 @@ func (f Field) schema() FieldSchema {
 	return f.Schema
 }
 
-// A Range bounds a number, the length of a text or the number of choices. The
-// zero Range has no bounds. The bounds themselves lie within.
+// A Range bounds a number, the length of a text or the number of choices. It
+// includes its bounds. The zero Range has none.
 type Range struct {
 	min, max       float64
 	hasMin, hasMax bool
@@ -133,7 +134,7 @@ func (r Range) holds(f float64) bool {
 	return (!r.hasMin || f >= r.min) && (!r.hasMax || f <= r.max)
 }
 
-// String describes the range in words that follow what it bounds.
+// String describes the range, such as "from 1 to 9" or "of at least 1".
 func (r Range) String() string {
 	lowest, highest := strconv.FormatFloat(r.min, 'f', -1, 64), strconv.FormatFloat(r.max, 'f', -1, 64)
 	switch {
@@ -147,15 +148,15 @@ func (r Range) String() string {
 	return "of any size"
 }
 
-// build appends the bounds under the names that a schema has for them. A
-// count is a whole number and not negative.
+// build appends the bounds under these names. They must be whole numbers if whole
+// is set, and not negative if count is.
 func (r Range) build(b *builder, minName, maxName string, whole, count bool) error {
 	for _, bound := range [...]float64{r.min, r.max} {
 		switch {
 		case math.IsNaN(bound) || math.IsInf(bound, 0):
 			return errors.New("a bound is not finite")
 		case whole && (bound != math.Trunc(bound) || math.Abs(bound) > maxSafe):
-			return errors.New("a bound is not a whole number up to 2^53-1")
+			return errors.New("a bound is not a whole number between -(2^53-1) and 2^53-1")
 		case count && bound < 0:
 			return errors.New("a bound is negative")
 		}
@@ -172,7 +173,7 @@ func (r Range) build(b *builder, minName, maxName string, whole, count bool) err
 	return nil
 }
 
-// A Format is what the text of a [StringSchema] must be.
+// A Format is a format that the text of a [StringSchema] must have.
 type Format string
 
 // The formats that a form can ask for.
@@ -183,11 +184,11 @@ const (
 	FormatDateTime Format = "date-time" // RFC 3339
 )
 
-// StringSchema is a field for a text.
+// A StringSchema accepts a text.
 type StringSchema struct {
 	Length  Range // in characters
 	Format  Format
-	Default string // none if empty
+	Default string // empty for none
 }
 
 func (s StringSchema) build(b *builder) error {
@@ -234,8 +235,7 @@ func (f Format) describe() string {
 	return string(f)
 }
 
-// holds is lenient where the standards behind a format are wide: what it
-// refuses cannot be meant.
+// holds is lenient: what it refuses is certainly not in the format.
 func (f Format) holds(s string) bool {
 	switch f {
 	case FormatEmail:
@@ -253,10 +253,10 @@ func (f Format) holds(s string) bool {
 	return true
 }
 
-// NumberSchema is a field for a number, with or without a fraction.
+// A NumberSchema accepts a number, with or without a fraction.
 type NumberSchema struct {
 	Range   Range
-	Default *float64 // none if nil
+	Default *float64 // nil for none
 }
 
 func (s NumberSchema) build(b *builder) error {
@@ -284,10 +284,10 @@ func (s NumberSchema) value() shape {
 	}
 }
 
-// IntegerSchema is a field for a whole number. Its bounds are whole, too.
+// An IntegerSchema accepts a whole number. Its bounds must be whole numbers too.
 type IntegerSchema struct {
 	Range   Range
-	Default *int64 // none if nil
+	Default *int64 // nil for none
 }
 
 func (s IntegerSchema) build(b *builder) error {
@@ -299,7 +299,7 @@ func (s IntegerSchema) build(b *builder) error {
 		return nil
 	}
 	if *s.Default < -maxSafe || *s.Default > maxSafe {
-		return errors.New("the default is beyond 2^53-1")
+		return errors.New("the default is not between -(2^53-1) and 2^53-1")
 	}
 	value := JSON{strconv.FormatInt(*s.Default, 10)}
 	b.add("default", value)
@@ -315,9 +315,9 @@ func (s IntegerSchema) value() shape {
 	}
 }
 
-// BooleanSchema is a field for yes or no.
+// A BooleanSchema accepts true or false.
 type BooleanSchema struct {
-	Default bool // no default if false
+	Default bool // false for none
 }
 
 func (s BooleanSchema) build(b *builder) error {
@@ -337,13 +337,14 @@ func (s BooleanSchema) value() shape {
 	}
 }
 
-// An Option is one of the values that a selection offers.
+// An Option is one of the values of a [SingleSelectSchema] or
+// [MultiSelectSchema].
 type Option struct {
-	Value string // what the answer holds
+	Value string // the value in the answer
 	Title string // what the user sees; Value if empty
 }
 
-// Options returns options whose titles are their values.
+// Options returns options with these values, which are also their titles.
 func Options(values ...string) []Option {
 	options := make([]Option, len(values))
 	for i, v := range values {
@@ -352,10 +353,10 @@ func Options(values ...string) []Option {
 	return options
 }
 
-// SingleSelectSchema is a field for one of some options.
+// A SingleSelectSchema accepts one of several options.
 type SingleSelectSchema struct {
 	Options []Option // at least one
-	Default string   // one of the values; none if empty
+	Default string   // the value of an option; empty for none
 }
 
 func (s SingleSelectSchema) build(b *builder) error {
@@ -373,11 +374,11 @@ func (s SingleSelectSchema) build(b *builder) error {
 
 func (s SingleSelectSchema) value() shape { return optionShape(s.Options) }
 
-// MultiSelectSchema is a field for any number of some options.
+// A MultiSelectSchema accepts several of its options.
 type MultiSelectSchema struct {
 	Options []Option // at least one
-	Items   Range    // how many the user may choose
-	Default []string // some of the values; none if empty
+	Items   Range    // the number of options that the user may choose
+	Default []string // values of options; empty for none
 }
 
 func (s MultiSelectSchema) build(b *builder) error {
@@ -421,7 +422,7 @@ func (s MultiSelectSchema) value() shape {
 	}
 }
 
-// buildOptions appends an enum or, if there are titles, the titled options.
+// buildOptions appends an enum or, if an option has a title, titled options.
 func buildOptions(b *builder, titledName string, options []Option) error {
 	if len(options) == 0 {
 		return errors.New("there are no options")
@@ -430,7 +431,7 @@ func buildOptions(b *builder, titledName string, options []Option) error {
 	seen := make(map[string]bool)
 	for i, o := range options {
 		if seen[o.Value] || !utf8.ValidString(o.Value) {
-			return fmt.Errorf("option %d has the value of another, or one that is no text", i)
+			return fmt.Errorf("option %d has the value of another, or one that is not valid UTF-8", i)
 		}
 		seen[o.Value] = true
 		if !titled(options) {

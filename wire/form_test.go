@@ -71,7 +71,7 @@ func TestFormRequestRefuses(t *testing.T) {
 	}{
 		{"no message", wire.FormRequest{Fields: []wire.Field{{Name: "a"}}}, "the message is empty"},
 		{"no name", wire.FormRequest{Message: "M", Fields: []wire.Field{{Name: "a"}, {Title: "T"}}}, "field 1: the name is empty"},
-		{"a name that is no text", wire.FormRequest{Message: "M", Fields: []wire.Field{{Name: "\xff"}}}, "field 0: the name is empty or no text"},
+		{"a name that is not text", wire.FormRequest{Message: "M", Fields: []wire.Field{{Name: "\xff"}}}, "field 0: the name is empty or not valid UTF-8"},
 		{"a name twice", wire.FormRequest{Message: "M", Fields: []wire.Field{{Name: "a"}, {Name: "a"}}}, `two fields are named "a"`},
 		{"an unknown format", field(wire.StringSchema{Format: "phone"}), "format"},
 		{"a negative length", field(wire.StringSchema{Length: wire.AtLeast(-1)}), "negative"},
@@ -79,7 +79,7 @@ func TestFormRequestRefuses(t *testing.T) {
 		{"an empty range", field(wire.StringSchema{Length: wire.Between(5, 4)}), "above"},
 		{"a default that is too short", field(wire.StringSchema{Length: wire.AtLeast(5), Default: "four"}), "default"},
 		{"a default in another format", field(wire.StringSchema{Format: wire.FormatDate, Default: "2026-02-30"}), "default"},
-		{"a bound that is no number", field(wire.NumberSchema{Range: wire.AtLeast(math.NaN())}), "finite"},
+		{"a bound that is not a number", field(wire.NumberSchema{Range: wire.AtLeast(math.NaN())}), "finite"},
 		{"an infinite bound", field(wire.NumberSchema{Range: wire.AtMost(math.Inf(1))}), "finite"},
 		{"an infinite default", field(wire.NumberSchema{Default: ptr(math.Inf(-1))}), "finite"},
 		{"a default out of range", field(wire.NumberSchema{Range: wire.Between(0, 1), Default: ptr(1.5)}), "default is not a number from 0 to 1"},
@@ -89,11 +89,11 @@ func TestFormRequestRefuses(t *testing.T) {
 		{"an integer default too big", field(wire.IntegerSchema{Default: ptr(int64(1 << 53))}), "2^53-1"},
 		{"no options", field(wire.SingleSelectSchema{}), "no options"},
 		{"an option twice", field(wire.SingleSelectSchema{Options: wire.Options("a", "b", "a")}), "option 2"},
-		{"an option that is no text", field(wire.SingleSelectSchema{Options: wire.Options("a\xff")}), "option 0"},
-		{"a default that is no option", field(wire.SingleSelectSchema{Options: wire.Options("a"), Default: "b"}), "default"},
+		{"an option that is not text", field(wire.SingleSelectSchema{Options: wire.Options("a\xff")}), "option 0"},
+		{"a default that is not an option", field(wire.SingleSelectSchema{Options: wire.Options("a"), Default: "b"}), "default"},
 		{"no options to choose from", field(wire.MultiSelectSchema{}), "no options"},
 		{"too few options", field(wire.MultiSelectSchema{Options: wire.Options("a"), Items: wire.AtLeast(2)}), "fewer"},
-		{"defaults that are no options", field(wire.MultiSelectSchema{Options: wire.Options("a"), Default: []string{"a", "b"}}), "default"},
+		{"defaults that are not options", field(wire.MultiSelectSchema{Options: wire.Options("a"), Default: []string{"a", "b"}}), "default"},
 		{"too many defaults", field(wire.MultiSelectSchema{Options: wire.Options("a", "b"), Items: wire.AtMost(1), Default: []string{"a", "b"}}), "default"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestFormCheck(t *testing.T) {
 	}
 	odd := wire.FormRequest{Message: "M", Fields: []wire.Field{{Name: "\ufffd", Required: true}}}
 	if err := odd.Check(wire.ElicitResult(wire.MustParse(`{"action":"accept","content":{"\ud800":"x"}}`))); err == nil {
-		t.Error("a name that is no text stands for another")
+		t.Error("a member whose name is not text stands for a field")
 	}
 	wide := wire.FormRequest{Message: "M"}
 	content := `{"action":"accept","content":{`

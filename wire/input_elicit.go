@@ -2,7 +2,7 @@ package wire
 
 // The shapes of elicitation/create.
 
-// elicitParams has the shape that its mode says; without a mode, a form's.
+// elicitParams has the shape of its mode. Without a mode it is a form.
 func elicitParams(v JSON) *ShapeError {
 	if v.Kind() == Object && v.Get("mode").IsZero() {
 		return formParams(v)
@@ -54,7 +54,7 @@ func stringSchema(v JSON) *ShapeError {
 		return err
 	}
 	if !v.Get("enumNames").IsZero() && v.Get("enum").IsZero() {
-		return expected("an enum beside the enumNames")
+		return expected("an enum in addition to the enumNames")
 	}
 	return nil
 }
@@ -79,8 +79,8 @@ var numberSchema = object(
 	optional("maximum", finite),
 )
 
-// choices is what the elements of a multiple choice are: strings of an enum,
-// or titled options.
+// choices describes the elements of a multiple choice: strings of an enum, or
+// titled options.
 func choices(v JSON) *ShapeError {
 	if err := choiceMembers(v); err != nil {
 		return err
@@ -91,7 +91,7 @@ func choices(v JSON) *ShapeError {
 	case v.Get("enum").IsZero():
 		return expected("an object with an enum or an anyOf")
 	case v.Get("type").IsZero():
-		return expected(`a type "string" beside the enum`)
+		return expected(`a type "string" in addition to the enum`)
 	}
 	return nil
 }

@@ -53,9 +53,9 @@ var createMessageResult = object(
 )
 
 // toolRounds checks that tool uses and their results alternate, as providers
-// demand it (sampling.mdx, "Message Content Constraints"): the message after
-// one with tool uses holds a result for each of them, and a message with
-// results holds nothing else.
+// demand (sampling.mdx, "Message Content Constraints"): the message after one
+// with tool uses holds a result for each of them, and a message with results
+// holds nothing else.
 func toolRounds(messages JSON) *ShapeError {
 	var open []string // the tool uses of the message before
 	i := 0
@@ -74,7 +74,7 @@ func toolRounds(messages JSON) *ShapeError {
 		}
 		slices.Sort(results)
 		if !slices.Equal(open, results) || len(results) > 0 && (others || len(uses) > 0) {
-			return expected("the results of the tool uses in the message before, if there are any, and then nothing else").under("content").under(strconv.Itoa(i))
+			return expected("exactly the results of the tool uses in the message before").under("content").under(strconv.Itoa(i))
 		}
 		slices.Sort(uses)
 		open = uses
@@ -95,8 +95,8 @@ func contentBlocks(content JSON) iter.Seq[JSON] {
 	return func(yield func(JSON) bool) { yield(content) }
 }
 
-// messageContent is the content of a sampled message: a SamplingMessage's
-// blocks only, which are neither a resource nor a link to one.
+// messageContent is the content of a sampled message: the blocks of a
+// SamplingMessage, which do not include a resource or a link to one.
 func messageContent(v JSON) *ShapeError {
 	switch v.Kind() {
 	case Object:
@@ -127,7 +127,7 @@ var (
 		required("input", anyObject),
 		optional("_meta", anyObject),
 	)}
-	// structuredContent can be any value.
+	// structuredContent may be any value.
 	toolResultBlock = alternative{"tool_result", object(
 		required("toolUseId", text),
 		required("content", array(tagged("type", textBlock, imageBlock, audioBlock, resourceLinkBlock, resourceBlock))),
@@ -165,7 +165,7 @@ var annotations = object(
 	optional("lastModified", timestamp),
 )
 
-// resourceContents has a text or a blob. If it has both, both are right.
+// resourceContents has a text, a blob or both.
 func resourceContents(v JSON) *ShapeError {
 	if err := resourceMembers(v); err != nil {
 		return err

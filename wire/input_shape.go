@@ -34,7 +34,7 @@ type field struct {
 func required(name string, s shape) field { return field{name, true, s} }
 func optional(name string, s shape) field { return field{name, false, s} }
 
-// object is the shape of an object with these members, and any others.
+// object is the shape of an object with these members and any others.
 func object(fields ...field) shape {
 	return func(v JSON) *ShapeError {
 		if v.Kind() != Object {
@@ -53,7 +53,7 @@ func object(fields ...field) shape {
 		}
 		for i, f := range fields {
 			if f.required && !seen[i] {
-				return f.shape(JSON{}).under(f.name) // no shape takes the absent value
+				return f.shape(JSON{}).under(f.name) // no shape accepts the absent value
 			}
 		}
 		return nil
@@ -92,7 +92,7 @@ func array(s shape) shape {
 	}
 }
 
-// nonEmpty is an array shape that wants an element.
+// nonEmpty is the shape of an array that is not empty.
 func nonEmpty(s shape) shape {
 	return func(v JSON) *ShapeError {
 		if v.text == "[]" {
@@ -102,14 +102,14 @@ func nonEmpty(s shape) shape {
 	}
 }
 
-// An alternative is the shape of an object whose tag has this value.
+// An alternative is the shape of an object if its tag has this value.
 type alternative struct {
 	tag   string
 	shape shape
 }
 
-// tagged is the shape of an object whose member name says which alternative
-// it must have.
+// tagged is the shape of an object whose member of this name, its tag, selects
+// one of the alternatives.
 func tagged(name string, alternatives ...alternative) shape {
 	var tags []string
 	for _, a := range alternatives {
@@ -129,7 +129,7 @@ func tagged(name string, alternatives ...alternative) shape {
 	}
 }
 
-// oneOf is the shape of a string that is one of these.
+// oneOf is the shape of a string with one of these values.
 func oneOf(values ...string) shape {
 	what := "one of " + strings.Join(values, ", ")
 	if len(values) == 1 {
@@ -175,8 +175,8 @@ var (
 	fraction = number(0, 1, "a number from 0 to 1")
 )
 
-// maxSafe is the largest integer that every JSON implementation reads
-// exactly, and the largest that the official client takes.
+// maxSafe is the largest integer that every JSON implementation reads exactly,
+// and the largest that the official client accepts.
 const maxSafe = 1<<53 - 1
 
 // whole is the shape of a number without a fraction, in any notation, between
@@ -221,7 +221,7 @@ func fileURI(v JSON) *ShapeError {
 	return nil
 }
 
-// webURL is the shape of a URL that a user can be sent to.
+// webURL is the shape of a URL to which a user can be sent.
 func webURL(v JSON) *ShapeError {
 	s, _ := v.Text()
 	u, err := url.Parse(s)
@@ -236,14 +236,14 @@ func webURL(v JSON) *ShapeError {
 	return nil
 }
 
-// notInURL reports whether RFC 3986 gives the character no place in a URI.
-// Browsers read some of these, such as a backslash, in ways of their own.
+// notInURL reports whether RFC 3986 does not allow the character in a URI.
+// Browsers interpret some of these, such as a backslash, in their own ways.
 func notInURL(r rune) bool {
 	return r <= ' ' || r >= 0x7F || strings.ContainsRune("\"<>\\^`{|}", r)
 }
 
-// base64Text is the shape of Base64 data, as the forgiving decoder of the
-// WHATWG takes it.
+// base64Text is the shape of Base64 data that the forgiving decoder of the
+// WHATWG accepts.
 func base64Text(v JSON) *ShapeError {
 	s, _ := v.Text()
 	var count [base64Kinds]int
@@ -279,8 +279,8 @@ var base64Kind = func() (kinds [256]byte) {
 	return kinds
 }()
 
-// timestamp is the shape of an RFC 3339 time. The package time knows the
-// calendar, but not how strict the RFC is about the form.
+// timestamp is the shape of an RFC 3339 time. Package time checks the calendar,
+// but is less strict than the RFC about the form.
 func timestamp(v JSON) *ShapeError {
 	s, _ := v.Text()
 	if _, err := time.Parse(time.RFC3339, s); err != nil || !rfc3339.MatchString(s) {

@@ -34,7 +34,7 @@ var (
 type fieldTest struct {
 	at       string            // pointer to the member
 	required bool              // whether it must be there
-	either   bool              // whether that depends on the members beside it
+	either   bool              // whether that depends on other members
 	accept   []string          // values that it may have
 	refuse   []string          // values that it may not have
 	inside   map[string]string // values that it may not have because of a part: the part's pointer, from the member
@@ -310,8 +310,8 @@ func TestCheckToolRounds(t *testing.T) {
 		{"a first message with a result", "/params/messages/0/content", []string{result1}},
 		{"another use's result", "/params/messages/1/content", []string{use1, result2}},
 		{"a result twice", "/params/messages/1/content", []string{use1, "[" + result1 + "," + result1 + "]"}},
-		{"a text beside a result", "/params/messages/1/content", []string{use1, "[" + text + "," + result1 + "]"}},
-		{"a use beside a result", "/params/messages/1/content", []string{use1, "[" + result1 + "," + use2 + "]", result2}},
+		{"a text with a result", "/params/messages/1/content", []string{use1, "[" + text + "," + result1 + "]"}},
+		{"a use with a result", "/params/messages/1/content", []string{use1, "[" + result1 + "," + use2 + "]", result2}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var messages []string

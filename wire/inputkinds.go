@@ -2,23 +2,23 @@ package wire
 
 import "strings"
 
-// InputKinds is a set of kinds of input requests, by what a client declares
-// to be able to answer (elicitation.mdx, sampling.mdx and roots.mdx,
-// "Capabilities"). The zero value is the empty set. The numbers are kept: a
-// set may be stored.
+// InputKinds is a set of kinds of input requests. A client declares which kinds
+// it can answer (elicitation.mdx, sampling.mdx and roots.mdx, "Capabilities").
+// The zero value is the empty set. The numbers will not change, so a set may be
+// stored.
 type InputKinds uint8
 
-// The kinds.
+// The kinds of input requests.
 const (
 	InputForm          InputKinds = 1 << iota // elicitation/create, in form mode or without a mode
 	InputURL                                  // elicitation/create, in url mode
 	InputSampling                             // sampling/createMessage
-	InputSamplingTools                        // sampling/createMessage with tools or toolChoice, beside InputSampling
+	InputSamplingTools                        // tools or toolChoice in sampling/createMessage; needs InputSampling too
 	InputRoots                                // roots/list
 )
 
-// inputKinds tells by which member of the client's capabilities, and which
-// member of that, each kind is declared.
+// inputKinds names the capability that declares each kind, and the member of
+// that capability, if it needs one.
 var inputKinds = []struct {
 	kind               InputKinds
 	capability, member string
@@ -30,9 +30,9 @@ var inputKinds = []struct {
 	{InputRoots, "roots", ""},
 }
 
-// KindsOf returns the kinds that a client must be able to answer to answer
-// this input request: none for one that [CheckInputRequest] refuses for its
-// method.
+// KindsOf returns the kinds that a client must support to answer this input
+// request. It returns the empty set if the method is not that of an input
+// request.
 func KindsOf(request JSON) InputKinds {
 	params := request.Get("params")
 	switch method, _ := request.Get("method").Text(); method {
@@ -52,10 +52,10 @@ func KindsOf(request JSON) InputKinds {
 	return 0
 }
 
-// UnsupportedInput returns the kinds that the params of a request, such as the
-// tools/call that becomes a task, do not declare in their own _meta. A server
-// must not ask for them (mrtr.mdx, "Server Requirements"). An elicitation
-// capability without a mode means forms.
+// UnsupportedInput returns the kinds that a client does not declare in the _meta
+// of a request, such as the tools/call that becomes a task. A server must not
+// ask for these (mrtr.mdx, "Server Requirements"). An elicitation capability
+// without a mode declares forms.
 func UnsupportedInput(params JSON) InputKinds {
 	capabilities := params.Get("_meta").Get(MetaClientCapabilities)
 	var undeclared InputKinds
@@ -72,8 +72,8 @@ func UnsupportedInput(params JSON) InputKinds {
 	return undeclared
 }
 
-// MissingInput returns the -32021 error for what needs a client that can
-// answer these kinds of input requests, and has one that cannot.
+// MissingInput returns the -32021 error for a client that does not support these
+// kinds of input requests although the server needs them.
 func MissingInput(kinds InputKinds) error {
 	required := make(map[string]map[string]struct{})
 	for _, k := range inputKinds {
@@ -89,7 +89,7 @@ func MissingInput(kinds InputKinds) error {
 	}
 	data, err := Marshal(map[string]any{"requiredCapabilities": required})
 	if err != nil {
-		panic(err) // maps of fixed names always have an encoding
+		panic(err) // maps with fixed names have an encoding
 	}
 	return &Error{
 		Code:    CodeMissingCapability,
@@ -98,7 +98,8 @@ func MissingInput(kinds InputKinds) error {
 	}
 }
 
-// String names the capabilities, such as "elicitation.form, roots".
+// String names the capabilities that declare the kinds, such as
+// "elicitation.form, roots".
 func (k InputKinds) String() string {
 	var names []string
 	for _, kind := range inputKinds {

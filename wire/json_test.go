@@ -200,8 +200,8 @@ func TestSyntaxErrorDoesNotQuote(t *testing.T) {
 	}
 }
 
-// TestParseJSONDoesNotCopy holds the promise on which polls of big results
-// rest: a text that is already compact is stored as it is.
+// TestParseJSONDoesNotCopy holds that a text which is already compact is stored
+// as it is.
 func TestParseJSONDoesNotCopy(t *testing.T) {
 	text := `["` + strings.Repeat("x", 1<<16) + `",{"a":1}]`
 	allocs := testing.AllocsPerRun(10, func() {
@@ -431,8 +431,8 @@ func TestJSONWriteTo(t *testing.T) {
 	}
 }
 
-// referenceParse says by encoding/json, regular expressions and UTF-16 code
-// units what ParseJSON must make of a text.
+// referenceParse returns what ParseJSON must return for a text. It uses
+// encoding/json, regular expressions and UTF-16 code units.
 func referenceParse(text []byte) (string, bool) {
 	if !json.Valid(text) || !utf8.Valid(text) || !referenceStructure(text) {
 		return "", false
@@ -551,7 +551,7 @@ func FuzzParseJSON(f *testing.F) {
 	})
 }
 
-// checkAccess compares what the accessors say of a value with encoding/json.
+// checkAccess compares the results of the accessors with encoding/json.
 func checkAccess(t *testing.T, j wire.JSON) {
 	t.Helper()
 	switch j.Kind() {

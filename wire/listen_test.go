@@ -18,8 +18,8 @@ func TestDecodeListen(t *testing.T) {
 		{"one task", `{"notifications":{"taskIds":["a"]},` + meta + `}`, true, []string{"a"}},
 		{"in their order, each once", `{"notifications":{"taskIds":["b","a","\u0062","c","a"]},` + meta + `}`, true, []string{"b", "a", "c"}},
 		{"none of them", `{"notifications":{"taskIds":[]},` + meta + `}`, true, nil},
-		{"beside other filters", `{"notifications":{"toolsListChanged":true,"taskIds":["a"],"x":1},` + meta + `}`, true, []string{"a"}},
-		{"what is no text is nobody's", `{"notifications":{"taskIds":["\ud800","a","","\ud800"]},` + meta + `}`, true, []string{"a", ""}},
+		{"with other filters", `{"notifications":{"toolsListChanged":true,"taskIds":["a"],"x":1},` + meta + `}`, true, []string{"a"}},
+		{"an id that is not text is ignored", `{"notifications":{"taskIds":["\ud800","a","","\ud800"]},` + meta + `}`, true, []string{"a", ""}},
 		{"only other filters", `{"notifications":{"toolsListChanged":true}}`, false, nil},
 		{"a name in other letters", `{"notifications":{"taskids":["a"]}}`, false, nil},
 		{"taskIds in another place", `{"taskIds":["a"],"notifications":{"x":{"taskIds":["a"]}}}`, false, nil},
@@ -61,7 +61,7 @@ func TestDecodeListenRefuses(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if ids != nil || !asked {
-				t.Errorf("beside the error: %q %v", ids, asked)
+				t.Errorf("with the error: %q %v", ids, asked)
 			}
 		})
 	}

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// parser validates one JSON text in a single pass. While the text is already
-// in its stored form nothing is copied; the first byte that must go (white
-// space, the sign of a negative zero) starts a copy in out.
+// A parser validates one JSON text in a single pass. It copies nothing as long as
+// the text is in its stored form. The first byte that must go (white space, the
+// sign of a negative zero) starts a copy in out.
 type parser struct {
 	src   string
 	pos   int
@@ -18,7 +18,7 @@ type parser struct {
 	out    []byte // see copied
 	kept   int    // end of what out covers
 
-	names []string // decoded member names of the objects that are open
+	names []string // the decoded member names of the open objects
 }
 
 func (p *parser) fail(at int, reason string) error {

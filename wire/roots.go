@@ -1,26 +1,26 @@
 package wire
 
-// A RootsRequest asks for the directories and files that the client works
+// A RootsRequest asks the client for the directories and files that it works
 // with (roots.mdx, "Listing Roots"). The answer is a [RootsResult].
 type RootsRequest struct{}
 
-// JSON returns the request. It cannot fail.
+// JSON returns the request. The error is always nil.
 func (RootsRequest) JSON() (JSON, error) { return JSON{`{"method":"` + MethodRoots + `"}`}, nil }
 
-// A RootsResult is a client's answer to a [RootsRequest]. An answer that a
-// task has received is converted to it:
+// A RootsResult is the answer of a client to a [RootsRequest]. Convert the
+// answer that a task has received:
 //
 //	result := wire.RootsResult(answers["key"])
 type RootsResult JSON
 
-// A Root is a directory or file that the client works with. It is a hint: no
-// access follows from it.
+// A Root is a directory or file that the client works with. It is a hint and
+// grants no access.
 type Root struct {
 	URI  string // starts with file://
 	Name string // what to show the user; may be empty
 }
 
-// Roots returns the roots.
+// Roots returns the directories and files.
 func (r RootsResult) Roots() []Root {
 	var roots []Root
 	for v := range JSON(r).Get("roots").Elements() {

@@ -15,24 +15,24 @@ type SamplingRequest struct {
 	MaxTokens     int               // at least 1
 	SystemPrompt  string            // optional
 	StopSequences []string          // optional
-	ModelHints    []string          // optional: parts of model names, best first
+	ModelHints    []string          // optional; parts of names of models, best first
 
-	// Extra, if it is not absent, is an object with further members of the
-	// request's params, such as temperature or tools.
+	// Extra is an object with further members of the params, such as temperature
+	// or tools. It may be absent.
 	Extra JSON
 }
 
 // A SamplingMessage is one message of a conversation.
 type SamplingMessage struct {
 	Role Role   // RoleUser if empty
-	Text string // the text of a message that is nothing else
+	Text string // for a message that is a single text
 
-	// Content, if it is not absent, stands in place of Text: one content block,
-	// or an array of them.
+	// Content is one content block or an array of them, instead of Text. Exactly
+	// one of the two must be set.
 	Content JSON
 }
 
-// A Role is who wrote a message.
+// A Role is the author of a message.
 type Role string
 
 // The roles in a conversation.
@@ -41,7 +41,8 @@ const (
 	RoleAssistant Role = "assistant"
 )
 
-// JSON returns the request.
+// JSON returns the request. It returns an error if the request is incomplete or
+// does not pass [CheckInputRequest].
 func (r SamplingRequest) JSON() (JSON, error) {
 	if len(r.Messages) == 0 {
 		return JSON{}, errors.New("wire: sampling request: there are no messages")
@@ -105,7 +106,7 @@ func TextContent(text string) JSON {
 // ImageContent returns a content block with an image.
 func ImageContent(mimeType string, data []byte) JSON { return mediaContent("image", mimeType, data) }
 
-// AudioContent returns a content block with a recording.
+// AudioContent returns a content block with an audio recording.
 func AudioContent(mimeType string, data []byte) JSON { return mediaContent("audio", mimeType, data) }
 
 func mediaContent(kind, mimeType string, data []byte) JSON {
@@ -116,14 +117,13 @@ func mediaContent(kind, mimeType string, data []byte) JSON {
 	return b.object()
 }
 
-// A SamplingResult is a client's answer to a [SamplingRequest]. An answer that
-// a task has received is converted to it:
+// A SamplingResult is the answer of a client to a [SamplingRequest]. Convert the
+// answer that a task has received:
 //
 //	result := wire.SamplingResult(answers["key"])
 type SamplingResult JSON
 
-// Text returns the text of the message: that of its text blocks, one after
-// the other.
+// Text returns the text blocks of the message, joined without a separator.
 func (r SamplingResult) Text() string {
 	var b strings.Builder
 	for _, block := range r.Content() {
@@ -153,8 +153,8 @@ func (r SamplingResult) Model() string {
 }
 
 // StopReason returns why the model stopped: "endTurn", "stopSequence",
-// "maxTokens", "toolUse", or a word of the provider's. It is empty if the
-// client does not know.
+// "maxTokens", "toolUse", or a word of the provider. It is empty if the client
+// did not say.
 func (r SamplingResult) StopReason() string {
 	s, _ := JSON(r).Get("stopReason").Text()
 	return s

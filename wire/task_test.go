@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// view is what every answer of the package can do.
+// A view is an encoding of the package.
 type view interface {
 	AppendJSON([]byte) []byte
 	WriteTo(io.Writer) (int64, error)
@@ -108,7 +108,7 @@ func rpcError(t *testing.T, err error) *wire.Error {
 	t.Helper()
 	var rpc *wire.Error
 	if !errors.As(err, &rpc) {
-		t.Fatalf("%v is no *wire.Error", err)
+		t.Fatalf("%v is not a *wire.Error", err)
 	}
 	return rpc
 }
@@ -161,8 +161,8 @@ func TestViewsAgree(t *testing.T) {
 	}
 }
 
-// TestPayloadsStayOut holds that a view shows the payload of its status and
-// none else, also when the record behind it holds more or less.
+// TestPayloadsStayOut holds that a view shows only the payload that belongs to
+// the status, even if the task has others.
 func TestPayloadsStayOut(t *testing.T) {
 	for status, want := range map[wire.Status]string{
 		wire.StatusWorking: "", wire.StatusInputRequired: "inputRequests", wire.StatusCompleted: "result", wire.StatusFailed: "error", wire.StatusCancelled: "",

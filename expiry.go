@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"math"
 	"time"
-
-	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
 // Stores decide when a task has expired. The code here tells those in this
@@ -141,7 +139,7 @@ func extend(r *Record, now time.Time, d time.Duration) bool {
 	if d != NoLimit {
 		const most = math.MaxInt64 / time.Millisecond * time.Millisecond
 		if age := max(now.Sub(r.CreatedAt), 0); d <= most-age {
-			ttl = time.Duration(wire.Milliseconds(age+d)) * time.Millisecond
+			ttl = roundUp(age + d)
 		}
 	}
 	if ttl != NoLimit && ttl <= r.TTL {

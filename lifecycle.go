@@ -192,11 +192,20 @@ func duration(name string, d, dflt time.Duration) (time.Duration, error) {
 	case d < 0:
 		return 0, fmt.Errorf("%w: %s is negative", ErrInvalid, name)
 	}
-	up := time.Duration(wire.Milliseconds(d)) * time.Millisecond
+	up := roundUp(d)
 	if up < d {
 		return 0, fmt.Errorf("%w: %s is too long to count in milliseconds", ErrInvalid, name)
 	}
 	return up, nil
+}
+
+// roundUp returns d rounded up to whole milliseconds; negative if that is more
+// than a duration can hold.
+func roundUp(d time.Duration) time.Duration {
+	if part := d % time.Millisecond; part > 0 {
+		d += time.Millisecond - part
+	}
+	return d
 }
 
 // now returns the time for timestamps, as records keep it.

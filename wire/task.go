@@ -180,10 +180,10 @@ func (t *Task) appendBase(dst []byte) []byte {
 	if t.TTL == NoLimit {
 		dst = append(dst, "null"...)
 	} else {
-		dst = strconv.AppendInt(dst, Milliseconds(t.TTL), 10)
+		dst = strconv.AppendInt(dst, milliseconds(t.TTL), 10)
 	}
 	if t.PollInterval > 0 {
-		dst = strconv.AppendInt(append(dst, `,"pollIntervalMs":`...), Milliseconds(t.PollInterval), 10)
+		dst = strconv.AppendInt(append(dst, `,"pollIntervalMs":`...), milliseconds(t.PollInterval), 10)
 	}
 	return dst
 }
@@ -224,9 +224,9 @@ func (t *Task) writeDetailed(w io.Writer, before, after string) (int64, error) {
 	return n, err
 }
 
-// Milliseconds returns d in whole milliseconds, rounded up, as the protocol
+// milliseconds returns d in whole milliseconds, rounded up, as the protocol
 // counts time.
-func Milliseconds(d time.Duration) int64 {
+func milliseconds(d time.Duration) int64 {
 	ms := d.Milliseconds()
 	if d > time.Duration(ms)*time.Millisecond {
 		ms++

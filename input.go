@@ -204,17 +204,21 @@ func unanswered(r *Record) map[string]wire.JSON {
 	return requests
 }
 
-// overdueQuestions returns the keys of the open questions whose time to answer
-// is over.
-func overdueQuestions(r *Record, now time.Time) []string {
+// deadlines returns the keys of the open questions whose time to answer is over
+// at now, and the deadline of the next one; zero if no other has a deadline.
+func deadlines(r *Record, now time.Time) (overdue []string, next time.Time) {
 	open := unanswered(r)
-	var keys []string
 	for _, q := range r.Questions {
-		if _, ok := open[q.Key]; ok && !q.Deadline.IsZero() && !now.Before(q.Deadline) {
-			keys = append(keys, q.Key)
+		if _, ok := open[q.Key]; !ok || q.Deadline.IsZero() {
+			continue
+		}
+		if !now.Before(q.Deadline) {
+			overdue = append(overdue, q.Key)
+		} else if next.IsZero() || q.Deadline.Before(next) {
+			next = q.Deadline
 		}
 	}
-	return keys
+	return overdue, next
 }
 
 // await waits until no question with one of the keys is open. What it reports
@@ -243,16 +247,21 @@ func (h *Handle) await(ctx context.Context, t *localTask, changes *listener, key
 		if first {
 			l.armExpiry(t, &r, 0)
 		}
-		deadline, overdue := h.deadline(&r, keys)
+		now := l.steadyNow()
+		overdue, next := deadlines(&r, now) // all that is open is this call's
 		if len(overdue) > 0 {
 			if err := h.withdrawOpen(context.WithoutCancel(ctx), overdue); err != nil {
 				return nil, whileWaiting(err)
 			}
 			continue
 		}
+		var due <-chan time.Time
+		if !next.IsZero() {
+			due = time.After(next.Sub(now))
+		}
 		select {
 		case <-changes.ready:
-		case <-deadline:
+		case <-due:
 		case <-ctx.Done():
 			if ctx.Err() == context.DeadlineExceeded && !endedByTask(ctx) {
 				return h.giveUp(ctx, keys)
@@ -266,28 +275,6 @@ func (h *Handle) await(ctx context.Context, t *localTask, changes *listener, key
 			return nil, ErrClosed
 		}
 	}
-}
-
-// deadline returns a channel that receives when the next of the open questions
-// is due, nil if none has a deadline, and the keys of those that are due now.
-func (h *Handle) deadline(r *Record, keys []string) (<-chan time.Time, []string) {
-	var next time.Time
-	var overdue []string
-	open := unanswered(r)
-	for _, q := range r.Questions {
-		if _, ok := open[q.Key]; !ok || q.Deadline.IsZero() || !slices.Contains(keys, q.Key) {
-			continue
-		}
-		if !h.l.steadyNow().Before(q.Deadline) {
-			overdue = append(overdue, q.Key)
-		} else if next.IsZero() || q.Deadline.Before(next) {
-			next = q.Deadline
-		}
-	}
-	if next.IsZero() {
-		return nil, overdue
-	}
-	return time.After(next.Sub(h.l.steadyNow())), overdue
 }
 
 // giveUp withdraws what is still open when ctx has ended by its own deadline.

@@ -3,12 +3,12 @@ module github.com/mcp-durable-tasks/durabletasks/wire/gosdk
 go 1.25.0
 
 require (
+	github.com/google/jsonschema-go v0.4.3
 	github.com/mcp-durable-tasks/durabletasks v0.1.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 )
 
 require (
-	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/segmentio/asm v1.1.3 // indirect
 	github.com/segmentio/encoding v0.5.4 // indirect

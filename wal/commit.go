@@ -370,7 +370,7 @@ func (s *Store) publish(o *op) {
 		}
 		n := &node{base: o.index, slot: noSlot}
 		n.st.Store(o.next)
-		s.index.put(n, o.replaced)
+		s.index.put(n)
 		s.live.append(n)
 		s.live.resize(n, o.size)
 		s.live.expiries.add(n)

@@ -60,14 +60,11 @@ func (x *index) get(id string) *node {
 	return n
 }
 
-// put adds a node under its record's id. It replaces old, if that is not nil.
-func (x *index) put(n, old *node) {
+// put adds a node under its record's id, or replaces the node there.
+func (x *index) put(n *node) {
 	id := n.st.Load().id
 	sh := x.shard(id)
 	sh.mu.Lock()
-	if old != nil {
-		delete(sh.nodes, id) // or the old record's id stays in memory as the key, and the text that it is a part of
-	}
 	sh.nodes[id] = n
 	sh.most = max(sh.most, len(sh.nodes))
 	sh.mu.Unlock()

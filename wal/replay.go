@@ -87,7 +87,7 @@ func (r *replay) wholeRecord(f *frame, st *state) error {
 	if n == nil {
 		n = new(node)
 		n.st.Store(st)
-		r.index.put(n, nil)
+		r.index.put(n)
 		n.base = f.index
 		r.live.append(n)
 	} else {
@@ -96,7 +96,7 @@ func (r *replay) wholeRecord(f *frame, st *state) error {
 			return fmt.Errorf("copy of version %d, but the record is at version %d", st.version, was)
 		}
 		n.st.Store(st)
-		r.index.put(n, n)
+		r.index.put(n)
 		r.live.rebase(n, f.index)
 	}
 	r.live.resize(n, uint32(entrySize(headerSize+len(f.body))))

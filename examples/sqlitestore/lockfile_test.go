@@ -84,6 +84,7 @@ func TestFailedOpenLeavesItsFile(t *testing.T) {
 // TestOpensAmongFailures opens stores while other Opens fail. Every open store
 // must have its lock file.
 func TestOpensAmongFailures(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	first := openStore(t, path, nil)
 	const enough = 50 // of both

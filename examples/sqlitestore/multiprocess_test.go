@@ -82,6 +82,7 @@ type knownTask struct {
 // what any of them has acknowledged, and every task must end, run by one server at
 // a time.
 func TestProcesses(t *testing.T) {
+	t.Parallel()
 	const servers = 3
 	rounds, deaths := 400, 8
 	if testing.Short() {
@@ -273,6 +274,7 @@ func (k *knownTask) end(t *testing.T, p *process) {
 // are for workers in another, and measures how long they take from the
 // acknowledgement.
 func TestReachesAnotherProcess(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	arrived := make(chan report, 100)
 	working := start(t, path, 1, func(_ *process, r report) {
@@ -309,6 +311,7 @@ func TestReachesAnotherProcess(t *testing.T) {
 
 // TestProcessesCompareAndSwap lets three servers change one task at once.
 func TestProcessesCompareAndSwap(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	running := make([]*process, 3)
 	for i := range running {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"sync"
@@ -81,7 +82,8 @@ func serve(path string) error {
 	if err != nil {
 		return err
 	}
-	engine, err := durabletasks.New(store, nil)
+	// Some tasks have no worker on purpose; the engine would report that.
+	engine, err := durabletasks.New(store, &durabletasks.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

@@ -26,10 +26,16 @@ type fileStore struct {
 
 // TestStore checks the contract. A store's author need write no more, except
 // tests of what the contract does not cover, such as the others in this package.
-func TestStore(t *testing.T) { storetest.Run(t, subject()) }
+func TestStore(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, subject())
+}
 
 // TestModel compares the store with a model, in random sequences of calls.
-func TestModel(t *testing.T) { storetest.Model(t, subject()) }
+func TestModel(t *testing.T) {
+	t.Parallel()
+	storetest.Model(t, subject())
+}
 
 func subject() storetest.Subject {
 	var clock storetest.Clock
@@ -260,6 +266,7 @@ func lockDatabase(t *testing.T, path string) (unlock func()) {
 }
 
 func TestWaitingForALock(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	s := openStore(t, path, nil)
 	hasty := openStore(t, path, &sqlitestore.Options{BusyTimeout: time.Millisecond})
@@ -320,6 +327,7 @@ func TestBusyStatement(t *testing.T) {
 // process. If a call's time began only when it is the first in the queue, the last
 // would wait 40 times as long.
 func TestWaitingInAQueue(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	const timeout = 200 * time.Millisecond
 	s := openStore(t, path, &sqlitestore.Options{BusyTimeout: timeout})
@@ -459,6 +467,7 @@ func TestFullDisk(t *testing.T) {
 // TestWriteAheadLogShrinks lets the write-ahead log grow while a reader stays in
 // one transaction.
 func TestWriteAheadLogShrinks(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	s := openStore(t, path, nil)
 	r := newRecord("task")

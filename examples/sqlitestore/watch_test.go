@@ -43,6 +43,7 @@ func reports(t *testing.T, ids <-chan string, want, event string) {
 }
 
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	watching := openStore(t, path, nil)
 	other := openStore(t, path, nil)
@@ -77,6 +78,7 @@ func TestWatch(t *testing.T) {
 }
 
 func TestWatchMissesChanges(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	watching := openStore(t, path, nil)
 	other := openStore(t, path, nil)

@@ -111,7 +111,7 @@ func BenchmarkRound(b *testing.B) {
 		h := handle(b, l, create(b, l, nil))
 		asked := make(chan error)
 		go func() {
-			_, err := h.RequestInput(ctx, forms("a"))
+			_, err := h.RequestInput(ctx, forms("a"), nil)
 			asked <- err
 		}()
 		for v, err := range l.Watch(ctx, h.ID()) {

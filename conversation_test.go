@@ -112,7 +112,7 @@ func (h *conversationHost) serve(t *testing.T, request wire.JSON) {
 	method, _ := request.Get("method").Text()
 	params := request.Get("params")
 	var result wire.Result
-	var failure *wire.Error
+	var failure error
 	switch {
 	case method == "tools/call":
 		name, _ := params.Get("name").Text()
@@ -123,7 +123,7 @@ func (h *conversationHost) serve(t *testing.T, request wire.JSON) {
 		case !wire.DeclaresTasks(params):
 			failure = wire.MissingCapability()
 		default:
-			created, err := h.tasks.Start(t.Context(), nil, tool(params.Get("arguments")))
+			created, err := h.tasks.StartTask(t.Context(), nil, tool(params.Get("arguments")))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,16 +135,14 @@ func (h *conversationHost) serve(t *testing.T, request wire.JSON) {
 		for _, recorded := range slices.Sorted(maps.Keys(h.ids)) {
 			text = strings.ReplaceAll(text, recorded, h.ids[recorded])
 		}
-		var fault error
-		if result, failure, fault = wire.Dispatch(t.Context(), h.tasks, method, []byte(text)); fault != nil {
-			t.Fatal(fault)
-		}
+		result, failure = wire.Dispatch(t.Context(), h.tasks, method, []byte(text))
 	default:
 		return
 	}
 	fmt.Fprintf(&h.answers, `{"jsonrpc":"2.0","id":%s,`, request.Get("id"))
-	if failure != nil {
-		fmt.Fprintf(&h.answers, "\"error\":%s}\n", failure.AppendJSON(nil))
+	var rpc *wire.Error
+	if errors.As(failure, &rpc) {
+		fmt.Fprintf(&h.answers, "\"error\":%s}\n", rpc.AppendJSON(nil))
 	} else {
 		fmt.Fprintf(&h.answers, "\"result\":%s}\n", result.AppendJSON(nil))
 	}
@@ -203,7 +201,7 @@ func greeter(keys ...string) durabletasks.Worker {
 			}
 			requests[key] = form
 		}
-		answers, err := h.RequestInput(ctx, requests)
+		answers, err := h.RequestInput(ctx, requests, nil)
 		if err != nil {
 			return wire.JSON{}, err
 		}

@@ -96,7 +96,9 @@ func errorName(err error) string {
 	var shape *wire.ShapeError
 	var end *durabletasks.TerminalError
 	var duplicate *durabletasks.DuplicateKeyError
-	var undeclared *durabletasks.UndeclaredError
+	var unanswered *durabletasks.UnansweredError
+	var unsupported *durabletasks.UnsupportedInputError
+	var large *durabletasks.TooLargeError
 	var conflict *durabletasks.ConflictError
 	switch {
 	case err == nil:
@@ -107,15 +109,19 @@ func errorName(err error) string {
 		return "Terminal"
 	case errors.As(err, &duplicate):
 		return "Duplicate"
-	case errors.As(err, &undeclared):
-		return "Undeclared"
+	case errors.As(err, &unanswered):
+		return "Unanswered"
+	case errors.As(err, &unsupported):
+		return "Unsupported"
+	case errors.As(err, &large):
+		return "TooLarge"
 	case errors.As(err, &conflict):
 		return "Conflict"
 	}
 	for name, is := range map[string]error{
 		"NotFound": durabletasks.ErrNotFound, "Invalid": durabletasks.ErrInvalid, "Pending": durabletasks.ErrInputPending,
 		"Cancelled": durabletasks.ErrCancelled, "Expired": durabletasks.ErrExpired, "Closed": durabletasks.ErrClosed,
-		"Shutdown": durabletasks.ErrShutdown, "NoInput": durabletasks.ErrNoInput, "Superseded": durabletasks.ErrSuperseded,
+		"Shutdown": durabletasks.ErrShutdown, "Lost": durabletasks.ErrLost, "Declined": durabletasks.ErrDeclined,
 		"Broken": errBroken, "Busy": durabletasks.ErrBusy, "Running": durabletasks.ErrRunning,
 	} {
 		if errors.Is(err, is) {
@@ -143,7 +149,7 @@ func ask(call func() (map[string]wire.JSON, error)) <-chan answer {
 }
 
 func request(h *durabletasks.Handle, keys ...string) <-chan answer {
-	return ask(func() (map[string]wire.JSON, error) { return h.RequestInput(ctx, forms(keys...)) })
+	return ask(func() (map[string]wire.JSON, error) { return h.RequestInput(ctx, forms(keys...), nil) })
 }
 
 func forms(keys ...string) map[string]wire.JSON {
@@ -196,13 +202,46 @@ func (s *flawed) Get(ctx context.Context, id string) (durabletasks.Record, error
 	return s.shared.Get(ctx, id)
 }
 
-func (s *flawed) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
+func (s *flawed) Update(ctx context.Context, next durabletasks.Record) error {
 	if s.onUpdate != nil {
 		if err := s.onUpdate(next); err != nil {
-			return durabletasks.Record{}, err
+			return err
 		}
 	}
-	return s.shared.Update(ctx, next, expected)
+	return s.shared.Update(ctx, next)
+}
+
+// limited is a store that refuses large records.
+type limited struct {
+	shared
+	limit int
+}
+
+func (s *limited) refuse(r durabletasks.Record) error {
+	size := len(r.StatusMessage) + len(r.Payload.String()) + len(r.Checkpoint.String()) + len(r.Result.String()) + len(r.Error.String())
+	for _, values := range []map[string]wire.JSON{r.InputRequests, r.InputResponses} {
+		for _, v := range values {
+			size += len(v.String())
+		}
+	}
+	if size > s.limit {
+		return &durabletasks.TooLargeError{Size: size, Limit: s.limit}
+	}
+	return nil
+}
+
+func (s *limited) Create(ctx context.Context, r durabletasks.Record) error {
+	if err := s.refuse(r); err != nil {
+		return err
+	}
+	return s.shared.Create(ctx, r)
+}
+
+func (s *limited) Update(ctx context.Context, next durabletasks.Record) error {
+	if err := s.refuse(next); err != nil {
+		return err
+	}
+	return s.shared.Update(ctx, next)
 }
 
 // watchable is a store whose instances hear of each other's commits.
@@ -220,12 +259,12 @@ func newWatchable() *watchable {
 	return &watchable{newShared(), &hub{all: make(map[chan string]struct{})}}
 }
 
-func (s *watchable) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
-	r, err := s.shared.Update(ctx, next, expected)
+func (s *watchable) Update(ctx context.Context, next durabletasks.Record) error {
+	err := s.shared.Update(ctx, next)
 	if err == nil {
 		s.tell(next.ID)
 	}
-	return r, err
+	return err
 }
 
 // tell tells all watches of a change.
@@ -280,6 +319,9 @@ func (b *logbook) String() string {
 }
 
 func (b *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(io.Writer(b), nil)) }
+
+// silent is a log of tests in which workers panic.
+var silent = slog.New(slog.DiscardHandler)
 
 // events collects what an engine tells its hook.
 type events struct {

@@ -14,8 +14,7 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// Each event comes once, in commit order, and tells the state after it (case
-// 70).
+// Each event comes once, in commit order, and tells the state after it.
 func TestEvents(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log events
@@ -23,7 +22,7 @@ func TestEvents(t *testing.T) {
 		store := newShared()
 		opts := &durabletasks.Options{OnEvent: log.hook, Logger: book.logger(), NewID: func() string { return "bearer-token" }}
 		k := &task{t: t, store: store, opts: opts, l: open(t, store, opts)}
-		k.id = create(t, k.l, &durabletasks.CreateOptions{StatusMessage: "secret", Payload: wire.MustParse(`"secret"`)})
+		k.id = create(t, k.l, &durabletasks.CreateOptions{Tool: "crawl", StatusMessage: "secret", Payload: wire.MustParse(`"secret"`)})
 		k.h = handle(t, k.l, k.id)
 		time.Sleep(1234 * time.Millisecond)
 		check(t, k.h.Progress(ctx, "secret", nil))
@@ -47,8 +46,8 @@ func TestEvents(t *testing.T) {
 		synctest.Wait()
 		check(t, k.l.CancelTask(ctx, k.id))
 		time.Sleep(2 * time.Hour)
-		want := "created (working), input required (input_required), input received (input_required), input received (working), " +
-			"cancel requested (working), recovered (working), ended (completed), swept 1"
+		want := "created (working), input_required (input_required), input_received (input_required), input_received (working), " +
+			"cancel_requested (working), recovered (working), ended (completed), swept 1"
 		if got := log.String(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -77,7 +76,7 @@ func TestEvents(t *testing.T) {
 		if got := strings.Count(text, "\n"); got != len(log.all) {
 			t.Errorf("%d lines for %d events: %s", got, len(log.all), text)
 		}
-		if want := `level=INFO msg="task ended" task=` + digest + ` status=completed age=1.234s`; !strings.Contains(text, want) {
+		if want := `level=INFO msg="task ended" task=` + digest + ` tool=crawl status=completed age=1.234s`; !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
 	})
@@ -87,14 +86,14 @@ func TestEvents(t *testing.T) {
 func TestHooksPanic(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for name, opts := range map[string]*durabletasks.Options{
-			"hook":   {OnEvent: func(durabletasks.Event) { panic("hook") }},
+			"hook":   {OnEvent: func(durabletasks.Event) { panic("hook") }, Logger: silent},
 			"logger": {Logger: slog.New(panicHandler{slog.DiscardHandler})},
 			"both":   {OnEvent: func(durabletasks.Event) { panic("hook") }, Logger: slog.New(panicHandler{slog.DiscardHandler})},
 		} {
 			opts.SweepInterval = second
 			l := open(t, newShared(), opts)
-			c, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-				a, err := h.RequestInput(ctx, forms("a"))
+			c, err := l.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+				a, err := h.RequestInput(ctx, forms("a"), nil)
 				if err != nil || len(a) != 1 {
 					return wire.JSON{}, errors.New("no answer")
 				}
@@ -127,7 +126,7 @@ func TestHookPanicIsLogged(t *testing.T) {
 	var book logbook
 	l := open(t, newShared(), &durabletasks.Options{OnEvent: func(durabletasks.Event) { panic("secret") }, Logger: book.logger()})
 	create(t, l, nil)
-	if text := book.String(); !strings.Contains(text, `msg="panic survived" in=Options.OnEvent type=string`) || strings.Contains(text, "secret") {
+	if text := book.String(); !strings.Contains(text, `msg="panic survived" in=Options.OnEvent panic=string`) || strings.Contains(text, "secret") {
 		t.Errorf("log: %s", text)
 	}
 }

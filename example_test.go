@@ -42,7 +42,7 @@ func ExampleHandle_Ask() {
 		log.Fatal(err)
 	}
 	defer tasks.Close()
-	created, err := tasks.Start(ctx, nil, cleanUp)
+	created, err := tasks.StartTask(ctx, nil, cleanUp)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -86,10 +86,10 @@ func Example() {
 	if err := wire.CheckEnvelope(call); err != nil { // a client that does not take tasks
 		log.Fatal(err)
 	}
-	created, err := tasks.Start(ctx, &durabletasks.CreateOptions{
-		StatusMessage: "Looking outside.",
-		Payload:       wire.MustParse(`{}`).With("name", call.Get("name")).With("arguments", call.Get("arguments")), // for a restart
-		Undeclared:    wire.UnsupportedInput(call),
+	created, err := tasks.StartTask(ctx, &durabletasks.CreateOptions{
+		StatusMessage:    "Looking outside.",
+		Payload:          wire.MustParse(`{}`).With("name", call.Get("name")).With("arguments", call.Get("arguments")), // for a restart
+		UnsupportedInput: wire.UnsupportedInput(call),
 	}, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 		return wire.MustParse(`{"content":[{"type":"text","text":"Sunny."}]}`), nil
 	})
@@ -184,7 +184,7 @@ func ExampleTaskLifecycle_Recover() {
 
 	var id string
 	process(func(tasks *durabletasks.TaskLifecycle) {
-		created, err := tasks.Start(ctx, &durabletasks.CreateOptions{Payload: wire.MustParse(`{"name":"crawl"}`)}, crawl)
+		created, err := tasks.StartTask(ctx, &durabletasks.CreateOptions{Payload: wire.MustParse(`{"name":"crawl"}`)}, crawl)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -241,7 +241,7 @@ func ExampleTaskLifecycle_Shutdown() {
 			return wire.JSON{}, nil
 		},
 	} {
-		if _, err := tasks.Start(ctx, nil, work); err != nil {
+		if _, err := tasks.StartTask(ctx, nil, work); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -268,7 +268,7 @@ func ExampleOptions_onEvent() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	if _, err := tasks.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+	if _, err := tasks.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 		return wire.JSON{}, &wire.Error{Code: -32000, Message: "no more credit"}
 	}); err != nil {
 		log.Fatal(err)

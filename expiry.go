@@ -9,51 +9,56 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// Stores decide when a task has expired. What is here tells those in this
-// process who work on it or wait for it, and keeps it alive under its worker.
-// An idle task costs no timer: only one that somebody holds on to is looked
-// at.
+// Stores decide when a task has expired. The code here tells those in this
+// process who work on it or wait for it, and keeps it alive while its worker
+// runs. Only a task that somebody holds on to has a timer.
 
-// A live worker's task is kept from expiring: when less than keepAhead is
-// left, its time to live is raised so that it lasts another [Options].TTL, or
-// keepFor if that is less. This goes by the wall clock, if that is ahead, and
-// is looked at more often than a jump of it takes to be believed: when a
-// machine has slept for longer than its tasks were to live, they go on.
+// While a task's worker runs, its TTL is raised when less than keepAhead is
+// left, so that it lasts another [Options].TTL, or keepFor if that is longer.
+// This goes by the wall clock if that is ahead, and is checked more often than
+// a jump of it takes to be believed: when a machine has slept for longer than
+// its tasks were to live, they go on.
 const (
 	keepAhead = 30 * time.Second
 	keepFor   = time.Minute
 )
 
-// lost ends the local half of a task that an operation found out of reach.
-func (l *TaskLifecycle) lost(t *localTask, err error) {
-	if errors.Is(err, ErrNotFound) {
-		if t.missed() {
-			l.happened(EventExpired, t.id, nil)
-		}
-		l.local.end(t, ErrExpired)
-		t.tell()
+// refreshDelay is how soon a task is read again that should be gone and is
+// not, or that could not be read.
+const refreshDelay = time.Second
+
+// expire ends the local half of a task that the store has reported as gone.
+// For any other error it does nothing.
+func (l *TaskLifecycle) expire(t *localTask, err error) {
+	if !errors.Is(err, ErrNotFound) {
+		return
 	}
+	if t.expire() {
+		l.report(EventExpired, t.id, nil)
+	}
+	t.endContexts(ErrExpired)
+	t.notify()
 }
 
-// watchExpiry arms the timer that looks at the expiry of a task that somebody
-// in this process works on or waits for. It fires early for a task whose
-// worker is alive, to raise its time to live, but not sooner than atLeast.
-func (l *TaskLifecycle) watchExpiry(t *localTask, r *Record, atLeast time.Duration) {
+// armExpiry arms the timer that looks at the expiry of a task, if somebody in
+// this process holds on to it: early for a task whose worker runs, to raise its
+// TTL, but not sooner than atLeast.
+func (l *TaskLifecycle) armExpiry(t *localTask, r *Record, atLeast time.Duration) {
 	if !t.held() {
 		return
 	}
-	after, limited := lookLater, true
-	l.guard("Options.Now", func() { after, limited = l.untilLook(t, r) })
-	l.lookAgain(t, max(after, atLeast), limited)
+	after, limited := refreshDelay, true
+	l.guard("Options.Now", func() { after, limited = l.untilExpiry(t, r) })
+	if limited {
+		l.armRefresh(t, max(after, atLeast))
+	} else {
+		t.disarm()
+	}
 }
 
-// lookLater is how soon a task is looked at again that should be gone and is
-// not, or that could not be read.
-const lookLater = time.Second
-
-// untilLook returns how long it is until the expiry of a task has to be
+// untilExpiry returns how long it is until the expiry of a task has to be
 // looked at, and whether it has to be at all.
-func (l *TaskLifecycle) untilLook(t *localTask, r *Record) (time.Duration, bool) {
+func (l *TaskLifecycle) untilExpiry(t *localTask, r *Record) (time.Duration, bool) {
 	at, limited := r.ExpiresAt()
 	left := at.Sub(l.steadyNow())
 	if !l.opts.KeepExpiry && t.isRunning() {
@@ -62,30 +67,34 @@ func (l *TaskLifecycle) untilLook(t *localTask, r *Record) (time.Duration, bool)
 	return left, limited && !r.Status.Terminal()
 }
 
-func (l *TaskLifecycle) lookAgain(t *localTask, after time.Duration, limited bool) {
-	t.arm(after, limited, func() {
-		checked := false
+// armRefresh arms the timer to keep a task alive and refresh its local half.
+func (l *TaskLifecycle) armRefresh(t *localTask, after time.Duration) {
+	t.arm(after, func() {
+		completed := false
 		l.guard("expiry", func() {
 			l.checkExpiry(t.id)
-			checked = true
+			completed = true
 		})
-		if !checked {
-			l.lookAgain(t, lookLater, true)
+		if !completed {
+			l.armRefresh(t, refreshDelay)
 		}
 	})
 }
 
-// checkExpiry raises the time to live of a task whose worker is alive, and
-// looks whether a task is gone.
+// checkExpiry raises the TTL of a task whose worker runs, and refreshes the
+// task's local half.
 func (l *TaskLifecycle) checkExpiry(id string) {
 	t := l.local.acquire(id)
-	defer l.local.release(t, 1)
+	defer t.release()
+	if !t.held() {
+		return
+	}
 	if !l.opts.KeepExpiry && t.isRunning() {
 		err := l.mutate(l.life, id, func(r *Record) (change, error) {
 			if at, limited := r.ExpiresAt(); limited && !r.Status.Terminal() {
 				now := l.steadyNow()
 				if wall := l.now(); wall.After(now) {
-					now = wall // ahead, perhaps since the machine has slept, and soon believed
+					now = wall // the machine may have slept; the steady clock will follow
 				}
 				if at.Sub(now) <= keepAhead && extend(r, now, max(keepFor, l.opts.TTL)) {
 					return stamped, nil
@@ -93,36 +102,36 @@ func (l *TaskLifecycle) checkExpiry(id string) {
 			}
 			return nothing, nil
 		})
-		if err != nil && !over(err) {
-			l.report(slog.LevelWarn, "time to live of a running task not extended", slog.Any("error", err))
+		if err != nil && !isOver(err) {
+			l.logWarning("time to live of a running task not extended", slog.Any("error", err))
 		}
 	}
-	l.look(t, lookLater) // it may not have been extended, or the store's clock may be behind
+	l.refresh(t, refreshDelay) // the TTL may not have been extended, or the store's clock may be behind
 }
 
-// look lets everything in this process that holds on to a task follow its
-// record as it is now: also what other processes have committed. A task that
-// cannot be read is looked at again. See watchExpiry for atLeast.
-func (l *TaskLifecycle) look(t *localTask, atLeast time.Duration) {
+// refresh applies a task's record as it is now, and with it what other
+// processes have committed. A task that cannot be read is read again later.
+// See armExpiry for atLeast.
+func (l *TaskLifecycle) refresh(t *localTask, atLeast time.Duration) {
 	worked := t.hasContexts()
 	switch r, err := l.get(l.life, t.id); {
-	case l.live() != nil:
-		l.local.end(t, ErrClosed)
+	case l.errIfClosed() != nil:
+		t.endContexts(ErrClosed)
 	case errors.Is(err, ErrNotFound) && !worked:
-		// A context that is here now may be that of a task which was created
+		// A context that is there now may be that of a task which was created
 		// only after the store was read.
-		t.tell()
+		t.notify()
 	case errors.Is(err, ErrNotFound):
-		l.lost(t, err)
+		l.expire(t, err)
 	case err != nil:
-		l.lookAgain(t, lookLater, true)
+		l.armRefresh(t, refreshDelay)
 	default:
-		l.follow(t, &r, atLeast)
+		l.apply(t, &r, atLeast)
 	}
 }
 
 // extend makes a record live until now+d, in whole milliseconds, or without
-// limit if d is NoLimit or the sum more than a duration can hold. It reports
+// limit if d is NoLimit or the sum exceeds what a duration can hold. It reports
 // whether that is a change.
 func extend(r *Record, now time.Time, d time.Duration) bool {
 	if r.TTL == NoLimit {

@@ -5,21 +5,20 @@ import "time"
 // Held tells what the process-local half of an engine holds: entries for
 // tasks, the contexts, listeners and timers in them, and places of workers.
 type Held struct {
-	Tasks, References, Contexts, Listeners, Timers, Running, Slots, Alive int
+	Tasks, Users, Contexts, Listeners, Timers, Running, Slots int
 }
 
 // Held counts what is held.
 func (l *TaskLifecycle) Held() Held {
 	var h Held
 	l.workers.mu.Lock()
-	h.Slots, h.Alive = l.workers.slots, len(l.workers.alive)
+	h.Slots = l.workers.slots
 	l.workers.mu.Unlock()
 	l.local.mu.Lock()
 	defer l.local.mu.Unlock()
 	for _, t := range l.local.tasks {
 		h.Tasks++
-		h.References += t.refs
-		t.mu.Lock()
+		h.Users += t.users
 		h.Contexts += len(t.contexts)
 		h.Listeners += len(t.listeners)
 		if t.timer != nil {
@@ -28,7 +27,6 @@ func (l *TaskLifecycle) Held() Held {
 		if t.running || t.asking {
 			h.Running++
 		}
-		t.mu.Unlock()
 	}
 	return h
 }

@@ -5,33 +5,37 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// Handle is the worker's side of one task. A worker that the engine runs
-// ([TaskLifecycle.Go]) is given one; a host that runs its own gets it from
+// Handle is the worker's side of one task. The engine gives one to each
+// [Worker]; a host that runs its workers itself gets one from
 // [TaskLifecycle.Handle]. A Handle is safe for concurrent use.
+//
+// A Handle stands for one run of the task's worker: a key of
+// [Handle.RequestInput] is used once for each Handle.
 //
 // Every method that changes the task has committed the change when it returns
 // without an error. A context that the task itself has ended, for one of the
 // reasons of [Handle.Context], does not stop such a write, so that a worker
-// can settle its task with the context it has, and learns what has become of
-// it: what the write reports then is [ErrNotFound] after [ErrExpired], and
-// otherwise the reason itself. Any other context that is done stops it.
+// can settle its task with the context it has. The write then reports why the
+// context ended, or [ErrNotFound] after [ErrExpired]. Any other context that
+// is done stops the write.
 type Handle struct {
 	l    *TaskLifecycle
 	id   string
+	tool string          // for logs
 	base context.Context // for its values
 
 	attach sync.Once
-	ctx    *workerContext // nil until asked for
+	ctx    *taskContext // nil until asked for
 
 	mu    sync.Mutex
-	taken map[string]struct{} // the keys whose answers this worker was handed
+	asked map[string]struct{} // the keys that this run has used
+	taken map[string]struct{} // those of them whose answers it was given
 }
 
 // Handle returns the worker's side of an unfinished task. Its [Handle.Context]
@@ -43,51 +47,53 @@ type Handle struct {
 func (l *TaskLifecycle) Handle(ctx context.Context, id string) (*Handle, error) {
 	r, err := l.get(ctx, id)
 	if err == nil {
-		err = terminal(&r)
+		err = errIfEnded(&r)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return l.handle(ctx, id), nil
+	return l.newHandle(ctx, &r), nil
 }
 
-func (l *TaskLifecycle) handle(ctx context.Context, id string) *Handle {
-	return &Handle{l: l, id: id, base: context.WithoutCancel(ctx)}
+func (l *TaskLifecycle) newHandle(ctx context.Context, r *Record) *Handle {
+	return &Handle{l: l, id: r.ID, tool: r.Tool, base: context.WithoutCancel(ctx)}
 }
 
-// ID returns the task's id, which is a bearer token: not for logs.
+// ID returns the task's id, which is a bearer token and must not be logged.
 func (h *Handle) ID() string { return h.id }
 
 // Context returns a context that ends with the task: its cause is
 // [ErrCancelled] when a client asks to cancel, [ErrExpired] when the task
-// expires, [ErrShutdown] or [ErrClosed] when the engine goes, and a
-// [*TerminalError] when the task has ended. If one of these was so before the
-// call, also in an earlier process, the context is done at once. It does not
-// end with the request that created the task, but carries its values.
+// expires, [ErrShutdown] or [ErrClosed] when the engine ends, and a
+// [*TerminalError] when the task has ended. If one of these happened before
+// the call, even in an earlier process, the context is done at once. It
+// carries the values of the request that created the task, and does not end
+// with that request.
 func (h *Handle) Context() context.Context {
 	h.attach.Do(func() { h.ctx = h.l.attach(h.base, h.id) })
 	return h.ctx
 }
 
 // attach makes a context that ends with a task.
-func (l *TaskLifecycle) attach(base context.Context, id string) *workerContext {
+func (l *TaskLifecycle) attach(base context.Context, id string) *taskContext {
 	ctx, cancel := context.WithCancelCause(base)
-	w := &workerContext{Context: ctx, cancel: cancel}
+	c := &taskContext{Context: ctx, cancel: cancel}
 	t := l.local.acquire(id)
-	t.attach(w)
-	// What changed before the context was known, it is told here.
-	looked := false
+	defer t.release()
+	t.attach(c)
+	// The context missed what changed before it was attached.
+	refreshed := false
 	l.guard("store", func() {
-		l.look(t, 0)
-		looked = true
+		l.refresh(t, 0)
+		refreshed = true
 	})
-	if !looked {
-		l.lookAgain(t, lookLater, true)
+	if !refreshed {
+		l.armRefresh(t, refreshDelay)
 	}
-	if l.open() != nil {
+	if l.workers.errIfDraining() != nil {
 		t.interrupt(ErrShutdown)
 	}
-	return w
+	return c
 }
 
 // update is mutate for a worker: a task that has ended is a [*TerminalError],
@@ -96,7 +102,7 @@ func (h *Handle) update(ctx context.Context, decide func(*Record) (change, error
 	for {
 		write, detached := settling(ctx)
 		err := h.l.mutate(write, h.id, func(r *Record) (change, error) {
-			if err := terminal(r); err != nil {
+			if err := errIfEnded(r); err != nil {
 				return nothing, err
 			}
 			return decide(r)
@@ -119,11 +125,9 @@ type ProgressOptions struct {
 	// milliseconds; [NoLimit] withdraws the hint.
 	PollInterval time.Duration
 
-	// Checkpoint replaces the worker's saved state in the same commit. A
-	// worker that is resumed after a crash finds it by
-	// [Handle.Checkpoint]. It stands for all that came before it: the answers
-	// that the worker has been handed are dropped.
-	Checkpoint wire.JSON
+	// Checkpoint replaces the worker's saved state in the same commit; see
+	// [Handle.SaveCheckpoint]. Nil and the zero [wire.JSON] change nothing.
+	Checkpoint any
 }
 
 // Progress replaces the task's status message, or removes it if empty, and
@@ -143,26 +147,37 @@ func (h *Handle) Progress(ctx context.Context, message string, opts *ProgressOpt
 	if err != nil {
 		return err
 	}
+	checkpoint, err := encodeCheckpoint(o.Checkpoint)
+	if err != nil {
+		return err
+	}
 	return h.update(ctx, func(r *Record) (change, error) {
 		r.StatusMessage = message
 		if poll != 0 {
 			r.PollInterval = poll
 		}
-		if !o.Checkpoint.IsZero() {
-			h.save(r, o.Checkpoint)
+		if !checkpoint.IsZero() {
+			h.save(r, checkpoint)
 		}
 		return stamped, nil
 	})
 }
 
-// SaveCheckpoint replaces the worker's saved state and nothing else; see
-// [ProgressOptions].Checkpoint. A client sees that the task was updated.
+// SaveCheckpoint replaces the worker's saved state, and nothing else, with the
+// JSON encoding of v, which may be a [wire.JSON]. A worker that runs again
+// after a crash reads it with [Checkpoint] or [Handle.Checkpoint]. A checkpoint
+// covers everything before it: the answers that this run has been given are
+// dropped. A client sees that the task was updated.
 //
-// Errors: [ErrInvalid] for an absent checkpoint; [ErrNotFound];
+// Errors: [ErrInvalid] for a value without JSON; [ErrTooLarge]; [ErrNotFound];
 // [*TerminalError]; [ErrClosed]; ctx's; the store's own.
-func (h *Handle) SaveCheckpoint(ctx context.Context, checkpoint wire.JSON) error {
-	if checkpoint.IsZero() {
-		return fmt.Errorf("%w: no checkpoint", ErrInvalid)
+func (h *Handle) SaveCheckpoint(ctx context.Context, v any) error {
+	checkpoint, err := encodeCheckpoint(v)
+	if err == nil && checkpoint.IsZero() {
+		err = fmt.Errorf("%w: no checkpoint", ErrInvalid)
+	}
+	if err != nil {
+		return err
 	}
 	return h.update(ctx, func(r *Record) (change, error) {
 		h.save(r, checkpoint)
@@ -170,8 +185,23 @@ func (h *Handle) SaveCheckpoint(ctx context.Context, checkpoint wire.JSON) error
 	})
 }
 
-// save sets a record's checkpoint, and drops the answers that the worker has
-// been handed, but for those of a round that still waits for others.
+// encodeCheckpoint returns the JSON of a worker's state; absent for nil.
+func encodeCheckpoint(v any) (wire.JSON, error) {
+	switch v := v.(type) {
+	case nil:
+		return wire.JSON{}, nil
+	case wire.JSON:
+		return v, nil
+	}
+	checkpoint, err := wire.Marshal(v)
+	if err != nil { // its text may quote the value
+		return wire.JSON{}, fmt.Errorf("%w: a checkpoint of type %T has no JSON encoding that can be kept", ErrInvalid, v)
+	}
+	return checkpoint, nil
+}
+
+// save sets a record's checkpoint, and drops the answers that this run has
+// been given, except those of a round that still waits for others.
 func (h *Handle) save(r *Record, checkpoint wire.JSON) {
 	r.Checkpoint = checkpoint
 	h.mu.Lock()
@@ -186,8 +216,8 @@ func (h *Handle) save(r *Record, checkpoint wire.JSON) {
 	}
 }
 
-// Checkpoint returns the state that a worker of this task has saved last, in
-// this process or an earlier one; absent if none.
+// Checkpoint returns what a worker of this task has saved last, in this process
+// or an earlier one; absent if nothing. The function [Checkpoint] decodes it.
 //
 // Errors: [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's; the store's
 // own.
@@ -195,12 +225,30 @@ func (h *Handle) Checkpoint(ctx context.Context) (wire.JSON, error) {
 	read, _ := settling(ctx)
 	r, err := h.l.get(read, h.id)
 	if err == nil {
-		err = terminal(&r)
+		err = errIfEnded(&r)
 	}
 	if err != nil {
 		return wire.JSON{}, err
 	}
 	return r.Checkpoint, nil
+}
+
+// Checkpoint returns what a worker of this task has saved last, as a T: the
+// zero T if nothing was saved. Member names are matched exactly; see
+// [wire.JSON.Decode].
+//
+// Errors: those of [Handle.Checkpoint]; [ErrInvalid] if what was saved does
+// not fit T.
+func Checkpoint[T any](ctx context.Context, h *Handle) (T, error) {
+	var v, none T
+	saved, err := h.Checkpoint(ctx)
+	if err != nil || saved.IsZero() {
+		return none, err
+	}
+	if err := saved.Decode(&v); err != nil {
+		return none, fmt.Errorf("%w: the saved checkpoint does not fit %T: %w", ErrInvalid, v, err)
+	}
+	return v, nil
 }
 
 // ExtendTTL makes the task live at least d longer, counted from now, by
@@ -225,249 +273,7 @@ func (h *Handle) ExtendTTL(ctx context.Context, d time.Duration) error {
 	})
 }
 
-// RequestInput asks the client, and waits for all the answers: the task shows
-// the requests by their keys in [StatusInputRequired] until then (tasks.md,
-// "Task Update Requests"). Each request is one of elicitation/create,
-// sampling/createMessage or roots/list, with its params. A key is never used
-// twice in a task's lifetime, also not after a restart: a worker that runs
-// again gets a [*DuplicateKeyError] for what its predecessor has asked; see
-// [Handle.Ask].
-//
-// If ctx ends, the waiting ends, with its cause; the requests stay
-// outstanding and the answers are kept, for ResumeInput.
-//
-// Errors: [ErrInvalid] for no requests; a [*wire.ShapeError] that names the
-// key; [ErrInputPending]; [*UnsupportedInputError]; [*DuplicateKeyError];
-// [ErrNotFound]; [*TerminalError], also if the task ends meanwhile;
-// [ErrCancelled], in which case nothing was asked, or no longer matters;
-// [ErrExpired]; [ErrShutdown]; [ErrClosed]; [ErrSuperseded] if another process
-// asked something else meanwhile; the store's own.
-func (h *Handle) RequestInput(ctx context.Context, requests map[string]wire.JSON) (map[string]wire.JSON, error) {
-	return h.request(ctx, requests, func(*Record, string) bool { return false })
-}
-
-// Ask is [Handle.RequestInput] for a worker that may run more than once: it
-// asks only for what was not asked yet. A request whose key is outstanding is
-// waited for, and the client still sees it as it was first asked; an answer
-// that the client has given is returned, after a restart too. So a worker
-// that runs again from its start asks the same in the same order, and gets
-// the same answers.
-//
-// A checkpoint stands for what came before it: a worker that saves one does
-// not ask again, when it is resumed from there, for what it had been answered.
-// Those answers are gone, and their keys are used. Without checkpoints all
-// answers stay, and count towards the size of a record that the store takes.
-//
-// Errors: those of RequestInput, with a [*DuplicateKeyError] for the key of a
-// request that is neither outstanding nor has an answer any more.
-func (h *Handle) Ask(ctx context.Context, requests map[string]wire.JSON) (map[string]wire.JSON, error) {
-	return h.request(ctx, requests, func(r *Record, key string) bool {
-		_, asked := r.InputRequests[key]
-		_, answered := r.InputResponses[key]
-		return asked || answered
-	})
-}
-
-// request asks for what the record does not have already, in one round, and
-// waits for all the answers.
-func (h *Handle) request(ctx context.Context, requests map[string]wire.JSON, has func(r *Record, key string) bool) (map[string]wire.JSON, error) {
-	if len(requests) == 0 {
-		return nil, fmt.Errorf("%w: no requests", ErrInvalid)
-	}
-	keys := slices.Sorted(maps.Keys(requests))
-	for _, key := range keys {
-		if err := checkText("an input key", key); err != nil {
-			return nil, err
-		}
-		if err := wire.CheckInputRequest(requests[key]); err != nil {
-			return nil, withKey(err, key)
-		}
-	}
-	return h.ask(ctx, func() ([]string, error) {
-		return keys, h.update(ctx, func(r *Record) (change, error) {
-			if r.CancelRequested {
-				return nothing, ErrCancelled
-			}
-			fresh := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return has(r, key) })
-			if len(fresh) == 0 {
-				return nothing, nil
-			}
-			round := make(map[string]wire.JSON, len(fresh))
-			for _, key := range fresh {
-				if kinds := wire.KindsOf(requests[key]) & r.UnsupportedInput; kinds != 0 {
-					return nothing, &UnsupportedInputError{Key: key, Kinds: kinds}
-				}
-				round[key] = requests[key]
-			}
-			var again []string
-			for _, q := range r.Questions {
-				if _, ok := round[q.Key]; ok {
-					again = append(again, q.Key)
-				}
-			}
-			if len(again) > 0 {
-				return nothing, &DuplicateKeyError{Key: slices.Min(again)}
-			}
-			for _, key := range keys {
-				if request, asked := r.InputRequests[key]; asked {
-					round[key] = request // still waited for
-				}
-			}
-			r.Status = StatusInputRequired
-			r.InputRequests = round
-			for _, key := range fresh {
-				r.Questions = append(r.Questions, Question{Key: key})
-			}
-			return stamped, nil
-		})
-	})
-}
-
-// ResumeInput takes up what a task was asking, for a worker that was
-// interrupted while it waited, or after: it waits for the answers to the
-// outstanding requests, and returns these and all others that the task holds.
-// An answer stays with its task until the worker saves a checkpoint after it
-// was handed the answer, or ends the task.
-//
-// Errors: [ErrNoInput] if nothing is outstanding and no answer is held;
-// otherwise those of [Handle.RequestInput].
-func (h *Handle) ResumeInput(ctx context.Context) (map[string]wire.JSON, error) {
-	return h.ask(ctx, func() (keys []string, err error) {
-		r, err := h.l.get(ctx, h.id)
-		if err == nil {
-			err = terminal(&r)
-		}
-		switch {
-		case err != nil:
-			return nil, err
-		case len(r.InputRequests) == 0 && len(r.InputResponses) == 0:
-			return nil, ErrNoInput
-		}
-		for key := range r.InputRequests {
-			keys = append(keys, key)
-		}
-		for key := range r.InputResponses {
-			keys = append(keys, key)
-		}
-		return keys, nil
-	})
-}
-
-// ask waits for the answers of the round that begin starts. It listens before
-// the round begins, so that no answer is missed. What it reports of the task,
-// the task's contexts know before it returns: a worker that leaves with that
-// error is settled by their cause.
-func (h *Handle) ask(ctx context.Context, begin func() ([]string, error)) (map[string]wire.JSON, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	t := h.l.local.acquire(h.id)
-	if !t.startAsking() {
-		h.l.local.release(t, 1)
-		return nil, ErrInputPending
-	}
-	ear := newListener()
-	t.listen(ear)
-	defer h.l.local.ignore(t, ear)
-	defer t.stopAsking()
-	keys, err := begin()
-	if err != nil {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			err = context.Cause(ctx)
-		}
-		return nil, err
-	}
-	for first := true; ; first = false {
-		r, err := h.l.get(context.WithoutCancel(ctx), h.id)
-		if errors.Is(err, ErrNotFound) {
-			h.l.lost(t, err)
-			return nil, ErrExpired
-		}
-		if err != nil {
-			return nil, err
-		}
-		answers, err := answersTo(&r, keys)
-		if err != nil {
-			h.l.follow(t, &r, 0)
-			return nil, err
-		}
-		if answers != nil {
-			h.take(answers)
-			return answers, nil
-		}
-		if first {
-			h.l.watchExpiry(t, &r, 0)
-		}
-		select {
-		case <-ear.ready:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-h.l.workers.draining():
-			t.interrupt(ErrShutdown)
-			return nil, ErrShutdown
-		case <-h.l.life.Done():
-			h.l.local.end(t, ErrClosed)
-			return nil, ErrClosed
-		}
-	}
-}
-
-// answersTo returns the answers to the requests with these keys: nil if some
-// are missing, or why they will never be complete.
-func answersTo(r *Record, keys []string) (map[string]wire.JSON, error) {
-	answers := make(map[string]wire.JSON, len(keys))
-	complete, lost := true, false
-	for _, key := range keys {
-		answer, answered := r.InputResponses[key]
-		if answered {
-			answers[key] = answer
-			continue
-		}
-		complete = false
-		if _, asked := r.InputRequests[key]; !asked {
-			lost = true
-		}
-	}
-	switch {
-	case r.Status.Terminal():
-		return nil, terminal(r)
-	case r.CancelRequested:
-		return nil, ErrCancelled
-	case complete:
-		return answers, nil
-	case lost:
-		return nil, ErrSuperseded
-	}
-	return nil, nil
-}
-
-func (t *localTask) startAsking() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	first := !t.asking
-	t.asking = true
-	return first
-}
-
-func (t *localTask) stopAsking() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.asking = false
-}
-
-// take notes which answers this worker was handed.
-func (h *Handle) take(answers map[string]wire.JSON) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.taken == nil {
-		h.taken = make(map[string]struct{}, len(answers))
-	}
-	for key := range answers {
-		h.taken[key] = struct{}{}
-	}
-}
-
-// finish ends a task. What is only of use to a task that goes on is dropped.
+// finish ends a task and drops what only an unfinished task needs.
 func (h *Handle) finish(ctx context.Context, status Status, set func(*Record)) error {
 	return h.update(ctx, func(r *Record) (change, error) {
 		r.Status = status
@@ -479,13 +285,12 @@ func (h *Handle) finish(ctx context.Context, status Status, set func(*Record)) e
 }
 
 // Complete ends the task with its result, a JSON object: for a tools/call the
-// CallToolResult, also one with isError (tasks.md, "Task Status"). The member
-// resultType, which the protocol asks of it, is added if it is missing; any
+// CallToolResult, which may have isError (tasks.md, "Task Status"). The member
+// resultType, which the protocol requires, is added if it is missing; any
 // value but "complete" is refused. The status message stays.
 //
-// Errors: [ErrInvalid]; [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's;
-// the store's own, such as for a result that is too large, after which the
-// task goes on.
+// Errors: [ErrInvalid]; [ErrTooLarge], after which the task goes on;
+// [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's; the store's own.
 func (h *Handle) Complete(ctx context.Context, result wire.JSON) error {
 	if result.Kind() != wire.Object {
 		return fmt.Errorf("%w: a result must be an object, not %v", ErrInvalid, result.Kind())
@@ -500,10 +305,9 @@ func (h *Handle) Complete(ctx context.Context, result wire.JSON) error {
 	return h.finish(ctx, StatusCompleted, func(r *Record) { r.Result = result })
 }
 
-// Fail ends the task with a JSON-RPC error: for faults of the protocol or the
-// server, never for a tool's own (tasks.md, "Task Execution Errors"), which
-// belong into a result with isError. The error's message becomes the status
-// message.
+// Fail ends the task with a JSON-RPC error. It is for faults of the protocol
+// or the server; a tool reports its own in a result with isError (tasks.md,
+// "Task Execution Errors"). The error's message becomes the status message.
 //
 // Errors: [ErrInvalid] for a nil error or one without a message;
 // [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's; the store's own.
@@ -515,7 +319,7 @@ func (h *Handle) Fail(ctx context.Context, failure *wire.Error) error {
 		return err
 	}
 	text, err := wire.ParseJSON(failure.AppendJSON(nil))
-	if err != nil { // its data is nested as deep as can be, and it is one level more
+	if err != nil { // the error adds one level to its data
 		return fmt.Errorf("%w: the error: %w", ErrInvalid, err)
 	}
 	return h.finish(ctx, StatusFailed, func(r *Record) {

@@ -27,17 +27,14 @@ func grown(before int) bool {
 	return true
 }
 
-// Case 52: idle tasks cost no goroutine, no timer and no entry, and neither
-// do tasks that are over, however they lived and ended.
+// Idle tasks cost no goroutine, no timer and no entry, and neither do tasks
+// that are over, however they lived and ended.
 func TestNothingIsLeft(t *testing.T) {
-	tasks := 100_000
-	if testing.Short() {
-		tasks = 10_000
-	}
+	const tasks = 20_000
 	bubble(t, func(t *testing.T) {
 		store := newShared()
 		before := runtime.NumGoroutine()
-		l := open(t, store, unswept)
+		l := open(t, store, &durabletasks.Options{SweepInterval: durabletasks.NoLimit, Logger: silent})
 		empty := func(when string) {
 			t.Helper()
 			synctest.Wait()
@@ -60,14 +57,14 @@ func TestNothingIsLeft(t *testing.T) {
 		for i := range tasks {
 			switch i % 10 {
 			case 0, 1: // a worker that completes
-				_, err := l.Start(ctx, at(i), func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil })
+				_, err := l.StartTask(ctx, at(i), func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil })
 				check(t, err)
 			case 2: // a worker that panics
-				_, err := l.Start(ctx, at(i), func(context.Context, *durabletasks.Handle) (wire.JSON, error) { panic("x") })
+				_, err := l.StartTask(ctx, at(i), func(context.Context, *durabletasks.Handle) (wire.JSON, error) { panic("x") })
 				check(t, err)
 			case 3: // a round
-				c, err := l.Start(ctx, at(i), func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-					_, err := h.RequestInput(ctx, forms("a"))
+				c, err := l.StartTask(ctx, at(i), func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+					_, err := h.RequestInput(ctx, forms("a"), nil)
 					return done, err
 				})
 				check(t, err)
@@ -75,8 +72,8 @@ func TestNothingIsLeft(t *testing.T) {
 				_, err = l.UpdateTask(ctx, c.TaskID, accepts("a"))
 				check(t, err)
 			case 4: // a cancel while it waits
-				c, err := l.Start(ctx, at(i), func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-					_, err := h.RequestInput(ctx, forms("a"))
+				c, err := l.StartTask(ctx, at(i), func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+					_, err := h.RequestInput(ctx, forms("a"), nil)
 					return wire.JSON{}, err
 				})
 				check(t, err)
@@ -92,7 +89,7 @@ func TestNothingIsLeft(t *testing.T) {
 			case 7: // a waiter that gives up
 				h := handle(t, l, create(t, l, at(i)))
 				own, cancel := context.WithCancel(ctx)
-				ask(func() (map[string]wire.JSON, error) { return h.RequestInput(own, forms("a")) })
+				ask(func() (map[string]wire.JSON, error) { return h.RequestInput(own, forms("a"), nil) })
 				cancel()
 			case 8: // a waiter that nobody answers
 				request(handle(t, l, create(t, l, at(i))), "a")
@@ -103,7 +100,7 @@ func TestNothingIsLeft(t *testing.T) {
 				}
 				l.Go(ctx, "unknown", sleeping)
 				l.CancelTask(ctx, "unknown")
-				handle(t, l, id).RequestInput(ctx, map[string]wire.JSON{"a": aText})
+				handle(t, l, id).RequestInput(ctx, map[string]wire.JSON{"a": aText}, nil)
 			}
 		}
 		time.Sleep(4 * time.Minute) // what waits for nobody expires
@@ -128,7 +125,7 @@ func TestTimersEndWithTheirHolders(t *testing.T) {
 		"a waiter that gives up": {func(l *durabletasks.TaskLifecycle, id string) {
 			own, cancel := context.WithCancel(ctx)
 			h := handle(t, l, id)
-			ask(func() (map[string]wire.JSON, error) { return h.RequestInput(own, forms("a")) })
+			ask(func() (map[string]wire.JSON, error) { return h.RequestInput(own, forms("a"), nil) })
 			cancel()
 		}, 0},
 		"a watch that is left": {func(l *durabletasks.TaskLifecycle, id string) {
@@ -162,7 +159,7 @@ func TestTimersEndWithTheirHolders(t *testing.T) {
 					}
 					return nil
 				}
-				l := open(t, store, &durabletasks.Options{KeepExpiry: true, SweepInterval: durabletasks.NoLimit})
+				l := open(t, store, &durabletasks.Options{KeepExpiry: true, SweepInterval: durabletasks.NoLimit, Logger: silent})
 				hold.do(l, create(t, l, nil))
 				time.Sleep(10 * second) // an outcome that is refused is tried again
 				gets.Store(0)
@@ -191,8 +188,8 @@ func TestNothingIsLeftAfterClose(t *testing.T) {
 				l := open(t, newWatchable(), nil)
 				ended := make(chan struct{})
 				for i := range tasks {
-					_, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-						_, err := h.RequestInput(ctx, forms(fmt.Sprint(i)))
+					_, err := l.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+						_, err := h.RequestInput(ctx, forms(fmt.Sprint(i)), nil)
 						return wire.JSON{}, err
 					})
 					check(t, err)
@@ -206,7 +203,7 @@ func TestNothingIsLeftAfterClose(t *testing.T) {
 				}
 				synctest.Wait()
 				h := l.Held()
-				if h.Timers != 2*tasks || h.Contexts != 2*tasks || h.Listeners != 2*tasks || h.Slots != tasks || h.Alive != tasks {
+				if h.Timers != 2*tasks || h.Contexts != 2*tasks || h.Listeners != 2*tasks || h.Slots != tasks || h.Running != tasks {
 					t.Errorf("held: %+v", h)
 				}
 				check(t, end(l))

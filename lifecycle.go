@@ -2,16 +2,34 @@
 // state machine of the MCP Tasks extension (io.modelcontextprotocol/tasks,
 // protocol revision 2026-07-28) over a store that survives a crash.
 //
-// A [TaskLifecycle] drives the tasks of one server. Its client side answers
-// tools/call with [TaskLifecycle.CreateTask] and serves tasks/get,
-// tasks/update and tasks/cancel; [wire.Dispatch] does the latter from the
-// text of a request. Its worker side is a [Handle]: it reports progress, asks
-// the client, and ends the task. In between stands a [TaskStore]: [MemStore]
-// for tests, package wal for a disk, or your own, checked by package
-// storetest.
+// A [TaskLifecycle] drives the tasks of one server. It has two sides, and a
+// store below them:
+//
+//   - The client's side answers tools/call with [TaskLifecycle.CreateTask], or
+//     with [TaskLifecycle.StartTask], which also runs the work. It serves
+//     tasks/get, tasks/update and tasks/cancel; [wire.Dispatch] does so from
+//     the text of a request.
+//   - The worker's side is a [Handle], given to each [Worker]. It reports
+//     progress, saves checkpoints, asks the user, and ends the task. After a
+//     crash, [TaskLifecycle.Recover] runs the workers of unfinished tasks again.
+//   - The store is a [TaskStore]: [MemStore] for tests, package wal for a disk,
+//     or your own, checked by package storetest.
+//
+// Servers on the official Go SDK use package wire/gosdk, which calls all this
+// for them.
 //
 // When a call that changes a task returns without an error, the change is
-// committed to the store. What a call could not commit, it did not do.
+// committed to the store. A call that fails to commit has no effect, unless its
+// error says that the outcome is unknown.
+//
+// The way of one tools/call and of the last answer to its question:
+//
+//	tools/call ─▶ host ─▶ StartTask ─▶ TaskStore.Create ─▶ {"resultType":"task"} to the client
+//	                          └─▶ Worker in its own goroutine ─▶ Handle.RequestInput ─▶ TaskStore.Update
+//	                                                                 (waits)                  │ input_required
+//	tasks/update ─▶ wire.Dispatch ─▶ UpdateTask ─▶ check the answer ─▶ TaskStore.Update ─▶ ack
+//	                                                                         └─▶ notify: RequestInput reads
+//	                                                                             the record and returns
 package durabletasks
 
 import (
@@ -26,6 +44,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/mcp-durable-tasks/durabletasks/internal/failurelog"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
@@ -57,24 +76,25 @@ type Options struct {
 	SweepInterval time.Duration
 
 	// KeepExpiry lets a task expire while its worker runs. By default the
-	// time to live of a task whose worker the engine runs is raised in time,
-	// also while the worker waits for an answer that may never come.
+	// engine raises the TTL of a task whose worker it runs in time, even while
+	// the worker waits for an answer that may never come.
 	KeepExpiry bool
 
 	// MaxWorkers bounds how many workers the engine runs at once; 0 means no
-	// bound. See [TaskLifecycle.Start].
+	// bound. See [TaskLifecycle.StartTask].
 	MaxWorkers int
 
-	// Logger hears of each [Event], at level Info, and of failures that no
-	// caller is told. It never gets a task id or a payload. Nil means
-	// silence.
+	// Logger receives each [Event], at level Info, and the failures that no
+	// caller is told of, such as a worker that panics, at level Error. It never
+	// gets a task id or a payload. If nil, only the failures are logged, to
+	// [slog.Default].
 	Logger *slog.Logger
 
 	// OnEvent is called for each [Event], for metrics: after the commit that
-	// it tells of, in commit order for each task, concurrently for different
-	// ones. A task's next writer waits for it, and so may the engine's end: it
-	// must be quick, and must neither change the task itself nor call Close or
-	// Shutdown, which could wait for ever. Nil means nobody is called.
+	// it reports, in commit order for each task, concurrently for different
+	// tasks. A task's next writer waits for it, and so may Close: it must be
+	// quick, and must neither change the task nor call Close or Shutdown, which
+	// could wait for ever. If nil, nothing is called.
 	OnEvent func(Event)
 
 	// NewID makes the ids of new tasks. They travel in HTTP headers and are
@@ -98,8 +118,10 @@ type TaskLifecycle struct {
 
 	wall    func() time.Time
 	clock   Clock
-	local   coordinator
+	local   localTasks
 	workers workers
+
+	unresumed sync.Map // tools whose unfinished tasks had no worker, logged already
 
 	life       context.Context // ends with ErrClosed when Close begins
 	endLife    context.CancelCauseFunc
@@ -110,16 +132,16 @@ type TaskLifecycle struct {
 
 var _ wire.Backend = (*TaskLifecycle)(nil)
 
-// New returns an engine over store, which it takes over: [TaskLifecycle.Close]
-// closes it. Nil opts mean the defaults. An error wraps [ErrInvalid] and
-// names the field.
+// New returns an engine over store and takes ownership of it:
+// [TaskLifecycle.Close] closes the store. Nil opts mean the defaults. An error
+// wraps [ErrInvalid] and names the field.
 func New(store TaskStore, opts *Options) (*TaskLifecycle, error) {
 	if store == nil {
 		return nil, fmt.Errorf("%w: no store", ErrInvalid)
 	}
 	l := &TaskLifecycle{store: store}
 	l.life, l.endLife = context.WithCancelCause(context.Background())
-	l.workers.drain = make(chan struct{})
+	l.workers = newWorkers()
 	if opts != nil {
 		l.opts = *opts
 	}
@@ -147,9 +169,7 @@ func New(store TaskStore, opts *Options) (*TaskLifecycle, error) {
 	if o.NewID == nil {
 		o.NewID = uuid.NewString
 	}
-	if l.log = o.Logger; l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
-	}
+	l.log = failurelog.Or(o.Logger)
 	if o.SweepInterval != NoLimit {
 		l.background.Add(1)
 		go l.sweepEvery(o.SweepInterval)
@@ -194,11 +214,11 @@ func (l *TaskLifecycle) steadyNow() time.Time {
 
 type ownerKey struct{}
 
-// WithOwner returns a context that says on whose behalf its calls are made: a
-// stable identity, such as the subject of an access token, never a session or
-// a connection. A task belongs to the owner that its CreateTask was called
-// for, compared byte for byte; to any other it does not exist. A context
-// without an owner has the empty one, which is an identity like the others.
+// WithOwner returns a context that says on whose behalf its calls are made.
+// The owner is a stable identity, such as the subject of an access token, never
+// a session or a connection. A task belongs to the owner it was created for,
+// compared byte for byte; to any other it does not exist. A context without an
+// owner has the empty owner, which is an identity like the others.
 func WithOwner(ctx context.Context, owner string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, owner)
 }
@@ -240,40 +260,48 @@ type CreateOptions struct {
 }
 
 // CreateTask commits a new task in [StatusWorking] and returns what the
-// client is told of it: when it returns, tasks/get with the new id works,
-// also after a crash (tasks.md, "Task Creation"). Nil opts mean the defaults.
+// client is told of it: when it returns, tasks/get with the new id works, even
+// after a crash (tasks.md, "Task Creation"). Nil opts mean the defaults.
 // The task belongs to the owner that ctx carries.
 //
 // Errors: [ErrInvalid], naming the field; [ErrClosed]; [ErrShutdown]; ctx's;
 // the store's own. With any of them no task has been handed out.
 func (l *TaskLifecycle) CreateTask(ctx context.Context, opts *CreateOptions) (wire.CreateTaskResult, error) {
-	return l.create(ctx, opts, func(*localTask) error { return nil })
+	r, err := l.create(ctx, opts, func(*localTask) error { return nil })
+	if err != nil {
+		return wire.CreateTaskResult{}, err
+	}
+	task, err := view(&r)
+	return wire.CreateTaskResult{Task: task}, err
 }
 
-// create commits a new task. Before anybody can know of it, claim is called
-// with its local half.
-func (l *TaskLifecycle) create(ctx context.Context, opts *CreateOptions, claim func(*localTask) error) (wire.CreateTaskResult, error) {
+// create commits a new task and returns its record. Before anybody can know of
+// it, claim is called with its local half.
+func (l *TaskLifecycle) create(ctx context.Context, opts *CreateOptions, claim func(*localTask) error) (Record, error) {
 	var o CreateOptions
 	if opts != nil {
 		o = *opts
 	}
 	ttl, err := duration("CreateOptions.TTL", o.TTL, l.opts.TTL)
 	if err != nil {
-		return wire.CreateTaskResult{}, err
+		return Record{}, err
 	}
 	poll, err := duration("CreateOptions.PollInterval", o.PollInterval, l.opts.PollInterval)
 	if err != nil {
-		return wire.CreateTaskResult{}, err
+		return Record{}, err
 	}
 	if err := checkText("CreateOptions.StatusMessage", o.StatusMessage); err != nil {
-		return wire.CreateTaskResult{}, err
+		return Record{}, err
 	}
-	if err := l.open(); err != nil {
-		return wire.CreateTaskResult{}, err
+	if err := checkText("CreateOptions.Tool", o.Tool); err != nil {
+		return Record{}, err
+	}
+	if err := l.errIfEnding(); err != nil {
+		return Record{}, err
 	}
 	id, err := l.newID()
 	if err != nil {
-		return wire.CreateTaskResult{}, err
+		return Record{}, err
 	}
 	now := l.now()
 	r := Record{
@@ -290,24 +318,23 @@ func (l *TaskLifecycle) create(ctx context.Context, opts *CreateOptions, claim f
 		UnsupportedInput: o.UnsupportedInput,
 	}
 	t := l.local.acquire(id)
-	defer l.local.release(t, 1)
+	defer t.release()
 	if err := t.begin(ctx); err != nil { // for the order of events
-		return wire.CreateTaskResult{}, err
+		return Record{}, err
 	}
-	defer t.done()
+	defer t.end()
 	err = claim(t)
 	if err == nil {
 		err = l.store.Create(ctx, r)
 	}
 	if err != nil {
-		return wire.CreateTaskResult{}, fmt.Errorf("durabletasks: create task: %w", err)
+		return Record{}, fmt.Errorf("durabletasks: create task: %w", err)
 	}
-	l.happened(EventCreated, id, &r)
-	view, err := view(&r)
-	return wire.CreateTaskResult{Task: view}, err
+	l.report(EventCreated, id, &r)
+	return r, nil
 }
 
-// newID returns an id for a new task, whatever NewID does.
+// newID returns an id for a new task. It survives a NewID that panics.
 func (l *TaskLifecycle) newID() (id string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -329,7 +356,7 @@ func (l *TaskLifecycle) newID() (id string, err error) {
 // payload that the state has (tasks.md, "Task Polling"). It changes nothing,
 // and a large result is shared, not copied.
 //
-// Errors: [ErrNotFound], also for a task of another owner; [ErrClosed];
+// Errors: [ErrNotFound], which includes a task of another owner; [ErrClosed];
 // [ErrInconsistent]; ctx's; the store's own.
 func (l *TaskLifecycle) GetTask(ctx context.Context, id string) (wire.Task, error) {
 	r, err := l.read(ctx, id)
@@ -339,10 +366,10 @@ func (l *TaskLifecycle) GetTask(ctx context.Context, id string) (wire.Task, erro
 	return view(&r)
 }
 
-// get returns the record of a task, whoever it belongs to. A store may
-// outlive its engine; nothing is read through a closed one.
+// get returns the record of a task of any owner. A store may outlive its
+// engine; nothing is read through a closed engine.
 func (l *TaskLifecycle) get(ctx context.Context, id string) (Record, error) {
-	if err := l.live(); err != nil {
+	if err := l.errIfClosed(); err != nil {
 		return Record{}, err
 	}
 	return l.store.Get(ctx, id)
@@ -362,14 +389,16 @@ func (l *TaskLifecycle) read(ctx context.Context, id string) (Record, error) {
 
 // UpdateTask delivers answers to the requests of a task that waits for input
 // (tasks.md, "Task Update Requests"). Answers for keys that are not
-// outstanding are ignored without being looked at, and their keys returned,
-// sorted; the first answer to a key stays. When the last outstanding key is
-// answered, the task works again. The answers are committed when UpdateTask
-// returns, and stay with the task; see [Handle.ResumeInput].
+// outstanding, or whose time to answer is over, are ignored unread, and their
+// keys are returned, sorted; the first answer to a key stays. When the last
+// outstanding key is answered, the task works again. The answers are committed
+// when UpdateTask returns, and stay with the task until its worker has saved a
+// checkpoint after it was given them. A task that has ended ignores everything.
 //
 // Errors: a [*wire.ShapeError] for an outstanding key whose answer has the
-// wrong shape, in which case nothing is applied; [ErrNotFound]; [ErrClosed];
-// ctx's; the store's own. A task that has ended ignores everything.
+// wrong shape, in which case nothing is applied; [ErrTooLarge], which is also a
+// [*wire.Error] for the client; [ErrNotFound]; [ErrClosed]; ctx's; the store's
+// own.
 func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponses map[string]wire.JSON) (ignored []string, err error) {
 	owner := ownerOf(ctx)
 	err = l.mutate(ctx, id, func(r *Record) (change, error) {
@@ -377,11 +406,12 @@ func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponse
 			return nothing, ErrNotFound
 		}
 		ignored = nil
+		overdue := overdueQuestions(r, l.steadyNow())
 		applied := 0
 		for _, key := range slices.Sorted(maps.Keys(inputResponses)) {
 			request, asked := r.InputRequests[key]
 			_, answered := r.InputResponses[key]
-			if r.Status != StatusInputRequired || !asked || answered {
+			if r.Status != StatusInputRequired || !asked || answered || slices.Contains(overdue, key) {
 				ignored = append(ignored, key)
 				continue
 			}
@@ -398,12 +428,12 @@ func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponse
 		if applied == 0 {
 			return nothing, nil
 		}
-		if len(unanswered(r)) == 0 {
-			r.Status = StatusWorking
-			r.InputRequests = nil
-		}
+		endRound(r)
 		return stamped, nil
 	})
+	if errors.Is(err, ErrTooLarge) { // the answers are the client's
+		err = fmt.Errorf("%w: %w", err, &wire.Error{Code: wire.CodeInvalidParams, Message: "Invalid params: the answers are too large to store"})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -411,10 +441,10 @@ func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponse
 }
 
 // CancelTask records that a client wants the task to end (tasks.md, "Task
-// Cancellation"). The wish is committed when CancelTask returns; the task's
-// status does not change by it. The task's worker has its context cancelled
-// with [ErrCancelled], now or when it is resumed, and decides what comes of
-// it. For a task that has ended nothing changes.
+// Cancellation"). The request is committed when CancelTask returns; it does not
+// change the task's status. The context of the task's worker ends with
+// [ErrCancelled], now or when it is resumed, and the worker decides how to
+// respond. A task that has ended does not change.
 //
 // Errors: [ErrNotFound]; [ErrClosed]; ctx's; the store's own.
 func (l *TaskLifecycle) CancelTask(ctx context.Context, id string) error {
@@ -432,13 +462,13 @@ func (l *TaskLifecycle) CancelTask(ctx context.Context, id string) error {
 }
 
 // Sweep removes expired tasks from the store and returns how many. The engine
-// does it by itself every [Options].SweepInterval.
+// calls it every [Options].SweepInterval.
 func (l *TaskLifecycle) Sweep(ctx context.Context) (int, error) {
-	if err := l.live(); err != nil {
+	if err := l.errIfClosed(); err != nil {
 		return 0, err
 	}
 	n, err := l.store.Sweep(ctx, l.steadyNow())
-	l.swept(n)
+	l.reportSwept(n)
 	return n, err
 }
 
@@ -456,7 +486,7 @@ func (l *TaskLifecycle) sweepEvery(interval time.Duration) {
 		case <-tick.C:
 			l.guard("sweep", func() {
 				if _, err := l.Sweep(l.life); err != nil && l.life.Err() == nil {
-					l.report(slog.LevelError, "sweep failed", slog.Any("error", err))
+					l.logFailure("sweep failed", slog.Any("error", err))
 				}
 			})
 		}
@@ -470,30 +500,27 @@ func (l *TaskLifecycle) sweepEvery(interval time.Duration) {
 func (l *TaskLifecycle) Close() error {
 	l.closing.Do(func() {
 		l.endLife(ErrClosed)
-		for _, t := range l.local.all() {
-			l.local.end(t, ErrClosed)
-			l.local.release(t, 1)
-		}
+		l.local.each(func(t *localTask) { t.endContexts(ErrClosed) })
 		l.background.Wait()
 		l.closeErr = l.store.Close()
 	})
 	return l.closeErr
 }
 
-// live reports whether the engine is still open.
-func (l *TaskLifecycle) live() error {
+// errIfClosed reports that the engine has been closed.
+func (l *TaskLifecycle) errIfClosed() error {
 	if l.life.Err() != nil {
 		return ErrClosed
 	}
 	return nil
 }
 
-// open reports why no new work can begin.
-func (l *TaskLifecycle) open() error {
-	if err := l.live(); err != nil {
+// errIfEnding reports why no new work can begin.
+func (l *TaskLifecycle) errIfEnding() error {
+	if err := l.errIfClosed(); err != nil {
 		return err
 	}
-	return l.workers.open()
+	return l.workers.errIfDraining()
 }
 
 // change says what a decision did to a record.
@@ -513,27 +540,31 @@ const (
 )
 
 // mutate is the one way in which a task changes: read, decide, commit; again
-// from the fresh record if another engine was faster. The decision sees a
-// copy that is its own to change. It must not change a terminal record. What
-// follows from a commit is told in commit order.
+// from the fresh record if another engine was faster. The decision gets a copy
+// that it may change; it must not change a terminal record. Commits are applied
+// to the local half, and reported, in commit order.
+//
+//	acquire the turn ─▶ store.Get ─▶ decide ─▶ store.Update ─▶ commit: report the event,
+//	                      ▲                         │           end contexts, notify, arm the expiry
+//	                      └──── *ConflictError ─────┘
 func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Record) (change, error)) error {
 	t := l.local.acquire(id)
-	defer l.local.release(t, 1)
+	defer t.release()
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
-	defer t.done()
+	defer t.end()
 	for conflicts := 0; ; conflicts++ {
 		old, err := l.get(ctx, id)
 		if err != nil {
-			l.lost(t, err)
+			l.expire(t, err)
 			return err
 		}
 		before, next := markOf(&old), old // the containers are ours to change
 		switch what, err := decide(&next); {
 		case err != nil || what == nothing:
 			if (old.Status.Terminal() || old.CancelRequested) && !errors.Is(err, ErrNotFound) {
-				l.follow(t, &old, 0) // another process may have done so
+				l.apply(t, &old, 0) // another process may have ended or cancelled it
 			}
 			return err
 		case what == stamped:
@@ -545,10 +576,10 @@ func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Reco
 		switch {
 		case err == nil:
 			next.Version++
-			l.announce(t, before, &next)
+			l.committed(t, before, &next)
 			return nil
 		case !errors.Is(err, ErrConflict):
-			l.lost(t, err)
+			l.expire(t, err)
 			return fmt.Errorf("durabletasks: update task: %w", err)
 		case conflicts == maxConflicts:
 			return err
@@ -573,52 +604,52 @@ func (l *TaskLifecycle) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// mark is what events compare a committed record with.
+// mark holds what events compare a committed record with.
 type mark struct {
-	cancelRequested bool
-	keys, answers   int
+	cancelRequested               bool
+	questions, answers, withdrawn int
 }
 
 func markOf(r *Record) mark {
-	return mark{r.CancelRequested, len(r.Questions), len(r.InputResponses)}
+	m := mark{cancelRequested: r.CancelRequested, questions: len(r.Questions)}
+	for _, answer := range r.InputResponses {
+		if answer == noAnswer {
+			m.withdrawn++
+		} else {
+			m.answers++
+		}
+	}
+	return m
 }
 
-// announce tells of a commit. Its caller has the task's turn.
-func (l *TaskLifecycle) announce(t *localTask, before mark, r *Record) {
+// committed reports a commit and applies it. Its caller has the task's turn.
+func (l *TaskLifecycle) committed(t *localTask, before mark, r *Record) {
 	switch now := markOf(r); {
 	case r.Status.Terminal():
-		l.happened(EventEnded, t.id, r)
+		l.report(EventEnded, t.id, r)
 	case now.cancelRequested != before.cancelRequested:
-		l.happened(EventCancelRequested, t.id, r)
-	case now.keys > before.keys:
-		l.happened(EventInputRequired, t.id, r)
+		l.report(EventCancelRequested, t.id, r)
+	case now.questions > before.questions:
+		l.report(EventInputRequired, t.id, r)
 	case now.answers > before.answers:
-		l.happened(EventInputReceived, t.id, r)
+		l.report(EventInputReceived, t.id, r)
+	case now.withdrawn > before.withdrawn:
+		l.report(EventInputWithdrawn, t.id, r)
 	}
-	l.follow(t, r, 0)
+	l.apply(t, r, 0)
 }
 
-// follow lets everything in this process that holds on to a task follow its
-// committed record; see watchExpiry for atLeast.
-func (l *TaskLifecycle) follow(t *localTask, r *Record, atLeast time.Duration) {
+// apply makes everything in this process that holds on to a task follow its
+// committed record; see armExpiry for atLeast.
+func (l *TaskLifecycle) apply(t *localTask, r *Record, atLeast time.Duration) {
 	switch {
 	case r.Status.Terminal():
-		l.local.end(t, terminal(r))
+		t.endContexts(errIfEnded(r))
 	case r.CancelRequested:
 		t.interrupt(ErrCancelled)
 	}
-	t.tell()
-	l.watchExpiry(t, r, atLeast)
-}
-
-// unanswered returns the requests that wait for an answer.
-func unanswered(r *Record) map[string]wire.JSON {
-	requests := maps.Clone(r.InputRequests)
-	maps.DeleteFunc(requests, func(key string, _ wire.JSON) bool {
-		_, answered := r.InputResponses[key]
-		return answered
-	})
-	return requests
+	t.notify()
+	l.armExpiry(t, r, atLeast)
 }
 
 // view projects a record on what a client may see: an allow-list. A record

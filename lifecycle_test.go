@@ -23,8 +23,9 @@ type cell struct {
 	l      *durabletasks.TaskLifecycle
 	id     string
 	h      *durabletasks.Handle
-	waiter <-chan answer // of the call that waits for the keys a and b, if any
-	parked <-chan answer // of the operation, if it waits
+	other  *durabletasks.Handle // of another run
+	waiter <-chan answer        // of the call that waits for the keys a and b, if any
+	parked <-chan answer        // of the operation, if it waits
 }
 
 var unswept = &durabletasks.Options{SweepInterval: durabletasks.NoLimit}
@@ -33,7 +34,7 @@ var unswept = &durabletasks.Options{SweepInterval: durabletasks.NoLimit}
 func (c *cell) reopen() {
 	c.l.Close()
 	c.l = open(c.t, c.store, unswept)
-	c.h = handle(c.t, c.l, c.id)
+	c.h, c.other = handle(c.t, c.l, c.id), handle(c.t, c.l, c.id)
 	if c.waiter != nil {
 		if a := <-c.waiter; !errors.Is(a.err, durabletasks.ErrClosed) {
 			c.t.Fatal("waiter of a closed engine:", a)
@@ -83,7 +84,7 @@ var states = []struct {
 
 // The operations. A cell of the table says what the operation reports, how
 // many commits it makes, in what state it leaves the task if in another one,
-// and, after a slash, what becomes of the call that waits for input in the
+// and, after a slash, how the call returns that waits for input in the
 // state input_required, if it does not go on waiting. The cells of a row stand
 // for: unknown and expired; working; working, cancel requested;
 // input_required; the same, cancel requested; the same, after a restart;
@@ -175,20 +176,23 @@ var operations = []struct {
 	{"ExtendTTL, zero", func(c *cell) error { return c.h.ExtendTTL(ctx, 0) },
 		[9]string{"Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid"}},
 
-	{"RequestInput, new keys", func(c *cell) error { return c.wait(forms("c", "d")) },
+	{"RequestInput, new keys", func(c *cell) error { return c.wait(c.h, forms("c", "d")) },
 		[9]string{"NotFound", "waits+1 input_required", "Cancelled", "Pending", "Cancelled", "waits+1", "waits+1 input_required", "Terminal", "Closed"}},
 
-	{"RequestInput, a used key", func(c *cell) error { return c.wait(forms("c", "used")) },
+	{"RequestInput, a key that the run has used", func(c *cell) error { return c.wait(c.h, forms("c", "used")) },
+		[9]string{"Duplicate", "Duplicate", "Duplicate", "Pending", "Duplicate", "Duplicate", "Duplicate", "Duplicate", "Duplicate"}},
+
+	{"RequestInput, a key that an earlier run has used", func(c *cell) error { return c.wait(c.other, forms("c", "used")) },
 		[9]string{"NotFound", "Duplicate", "Cancelled", "Pending", "Cancelled", "Duplicate", "Duplicate", "Terminal", "Closed"}},
 
-	{"RequestInput, nothing", func(c *cell) error { return c.wait(nil) },
+	{"RequestInput, nothing", func(c *cell) error { return c.wait(c.h, nil) },
 		[9]string{"Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid"}},
 
-	{"RequestInput, bad key", func(c *cell) error { return c.wait(forms("\xff")) },
+	{"RequestInput, bad key", func(c *cell) error { return c.wait(c.h, forms("\xff")) },
 		[9]string{"Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid"}},
 
 	{"RequestInput, wrong shape", func(c *cell) error {
-		err := c.wait(map[string]wire.JSON{"c": form, "used": aText, "z": aText})
+		err := c.wait(c.h, map[string]wire.JSON{"c": form, "used": aText, "z": aText})
 		var shape *wire.ShapeError
 		if errors.As(err, &shape) && shape.Key != "used" {
 			c.t.Errorf("the error names the key %q", shape.Key)
@@ -196,10 +200,23 @@ var operations = []struct {
 		return err
 	}, [9]string{"Shape", "Shape", "Shape", "Shape", "Shape", "Shape", "Shape", "Shape", "Shape"}},
 
-	{"ResumeInput", func(c *cell) error {
-		return c.await(func() (map[string]wire.JSON, error) { return c.h.ResumeInput(ctx) })
-	},
-		[9]string{"NotFound", "NoInput", "NoInput", "Pending", "Cancelled", "waits", "answers", "Terminal", "Closed"}},
+	{"RequestInput, what an earlier run asked", func(c *cell) error { return c.wait(c.other, forms("a", "b")) },
+		[9]string{"NotFound", "waits+1 input_required", "Cancelled", "Pending", "Cancelled", "waits", "answers", "Terminal", "Closed"}},
+
+	{"Withdraw, one key", func(c *cell) error { return c.h.Withdraw(ctx, "b", "used", "x") },
+		[9]string{"NotFound", "ok", "ok", "ok+1", "ok+1", "ok+1", "ok", "Terminal", "Closed"}},
+
+	{"Withdraw, everything", func(c *cell) error { return c.h.Withdraw(ctx) },
+		[9]string{"NotFound", "ok", "ok", "ok+1 working/Unanswered", "ok+1 working", "ok+1 working", "ok", "Terminal", "Closed"}},
+
+	{"Withdraw, unknown keys", func(c *cell) error { return c.h.Withdraw(ctx, "used", "x", "\xff") },
+		[9]string{"NotFound", "ok", "ok", "ok", "ok", "ok", "ok", "Terminal", "Closed"}},
+
+	{"SaveCheckpoint", func(c *cell) error { return c.h.SaveCheckpoint(ctx, 7) },
+		[9]string{"NotFound", "ok+1", "ok+1", "ok+1", "ok+1", "ok+1", "ok+1", "Terminal", "Closed"}},
+
+	{"SaveCheckpoint, nothing", func(c *cell) error { return c.h.SaveCheckpoint(ctx, nil) },
+		[9]string{"Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid", "Invalid"}},
 
 	{"Complete", func(c *cell) error { return c.h.Complete(ctx, done) },
 		[9]string{"NotFound", "ok+1 completed", "ok+1 completed", "ok+1 completed/Terminal", "ok+1 completed", "ok+1 completed", "ok+1 completed", "Terminal", "Closed"}},
@@ -247,15 +264,11 @@ var operations = []struct {
 		[9]string{"ok", "ok", "ok", "ok/Shutdown", "ok", "ok", "ok", "ok", "ok"}},
 }
 
-// wait calls RequestInput and returns its error, or errWaits, or errAnswers.
-func (c *cell) wait(requests map[string]wire.JSON) error {
-	return c.await(func() (map[string]wire.JSON, error) { return c.h.RequestInput(ctx, requests) })
-}
-
 var errWaits, errAnswers = errors.New("waits"), errors.New("answers")
 
-func (c *cell) await(call func() (map[string]wire.JSON, error)) error {
-	c.parked = ask(call)
+// wait calls RequestInput and returns its error, or errWaits, or errAnswers.
+func (c *cell) wait(h *durabletasks.Handle, requests map[string]wire.JSON) error {
+	c.parked = ask(func() (map[string]wire.JSON, error) { return h.RequestInput(ctx, requests, nil) })
 	select {
 	case a := <-c.parked:
 		if a.err != nil {
@@ -270,7 +283,7 @@ func (c *cell) await(call func() (map[string]wire.JSON, error)) error {
 	}
 }
 
-// Behaviour (f): every operation in every state.
+// Every operation in every state.
 func TestStateTable(t *testing.T) {
 	columns := []int{0, 0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 8} // of the states
 	for _, op := range operations {
@@ -280,7 +293,7 @@ func TestStateTable(t *testing.T) {
 					c := &cell{t: t, store: newShared()}
 					c.l = open(t, c.store, unswept)
 					c.id = create(t, c.l, &durabletasks.CreateOptions{StatusMessage: "begun", Payload: done})
-					c.h = handle(t, c.l, c.id)
+					c.h, c.other = handle(t, c.l, c.id), handle(t, c.l, c.id)
 					w := request(c.h, "used")
 					_, err := c.l.UpdateTask(ctx, c.id, accepts("used"))
 					check(t, err)
@@ -297,8 +310,7 @@ func TestStateTable(t *testing.T) {
 	}
 }
 
-// expect does the operation and compares what comes of it with a cell of the
-// table.
+// expect does the operation and compares its effect with a cell of the table.
 func (c *cell) expect(do func(*cell) error, want string) {
 	t := c.t
 	before, beforeErr := c.store.Get(ctx, c.id)
@@ -350,8 +362,8 @@ func (c *cell) expect(do func(*cell) error, want string) {
 	if after.ID != before.ID || !after.CreatedAt.Equal(before.CreatedAt) || after.Owner != before.Owner {
 		t.Errorf("identity changed:\n%+v\n%+v", before, after)
 	}
-	if n := len(before.UsedInputKeys); !slices.Equal(after.UsedInputKeys[:n], before.UsedInputKeys) {
-		t.Errorf("used keys %q became %q", before.UsedInputKeys, after.UsedInputKeys)
+	if n := len(before.Questions); !slices.Equal(after.Questions[:n], before.Questions) {
+		t.Errorf("questions %v became %v", before.Questions, after.Questions)
 	}
 	if after.Status.Terminal() {
 		if after.InputRequests != nil || after.InputResponses != nil || !after.Payload.IsZero() || !after.Checkpoint.IsZero() {
@@ -385,7 +397,7 @@ func TestCreateTaskChecks(t *testing.T) {
 	}
 	_, err := l.CreateTask(ctx, nil)
 	wantError(t, "CreateTask of a closed engine", err, durabletasks.ErrClosed)
-	_, err = l.Start(ctx, nil, sleeping)
+	_, err = l.StartTask(ctx, nil, sleeping)
 	wantError(t, "Start of a closed engine", err, durabletasks.ErrClosed)
 	wantError(t, "second Close", l.Close(), nil)
 
@@ -401,7 +413,7 @@ func TestCreateTaskChecks(t *testing.T) {
 		}
 		_, err := l.CreateTask(ctx, nil)
 		wantError(t, "an id that is taken", err, durabletasks.ErrExists)
-		_, err = l.Start(ctx, nil, sleeping)
+		_, err = l.StartTask(ctx, nil, sleeping)
 		wantError(t, "an id that is taken, with a worker", err, durabletasks.ErrExists)
 	}
 	gone, cancel := context.WithCancel(ctx)
@@ -439,7 +451,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Case 16: how durations come out on the wire.
+// How durations come out on the wire: rounded up to whole milliseconds.
 func TestDurationsOnTheWire(t *testing.T) {
 	const most = time.Duration(1<<63 - 1)
 	for _, row := range []struct {
@@ -482,7 +494,7 @@ func TestDurationsOnTheWire(t *testing.T) {
 	}
 }
 
-// Cases 23 and 37: what changes nothing can not be told from nothing.
+// A call that changes nothing leaves no trace that a client could see.
 func TestNoUpdateIsInvented(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := open(t, &durabletasks.MemStore{}, nil)
@@ -516,12 +528,12 @@ func ignoreTerminal(err error) error {
 	return err
 }
 
-// Behaviour (h): a record whose payload does not fit its status is an error,
-// not repaired, and what does not belong to a view is not in it.
+// A record whose payload does not fit its status is an error, not repaired, and
+// a view shows nothing that is the server's own.
 func TestViewOfStoredRecords(t *testing.T) {
 	base := durabletasks.Record{
 		ID: "t", CreatedAt: time.Date(2026, 7, 28, 1, 2, 3, 4e6, time.UTC), LastUpdatedAt: time.Date(2026, 7, 28, 1, 2, 4, 0, time.UTC),
-		TTL: durabletasks.NoLimit, PollInterval: durabletasks.NoLimit, UsedInputKeys: []string{"secret"}, CancelRequested: true, Undeclared: 7,
+		TTL: durabletasks.NoLimit, PollInterval: durabletasks.NoLimit, Tool: "secret", Questions: []durabletasks.Question{{Key: "secret"}}, CancelRequested: true, UnsupportedInput: 7,
 		Payload: aText, Checkpoint: aText, Version: 7, StatusMessage: "m",
 	}
 	const head = `{"resultType":"complete","taskId":"t","status":"`
@@ -582,8 +594,8 @@ func TestViewOfStoredRecords(t *testing.T) {
 	}
 }
 
-// Case 29 and 30: a task of somebody else is an unknown task, to the byte, and
-// nothing of it changes or wakes.
+// A task of another owner is an unknown task, to the byte, and nothing of it
+// changes or wakes.
 func TestOwners(t *testing.T) {
 	owners := []string{"", " ", "alice", "Alice", "alice ", "\xff", strings.Repeat("a", 10_000)}
 	bubble(t, func(t *testing.T) {
@@ -628,9 +640,10 @@ func TestOwners(t *testing.T) {
 				for _, method := range []string{wire.MethodGet, wire.MethodUpdate, wire.MethodCancel} {
 					answer := func(id string) string {
 						params := `{"taskId":"` + id + `","inputResponses":{"a":{"action":"decline"}},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}`
-						result, rpc, err := wire.Dispatch(theirs, l, method, []byte(params))
-						if result != nil || err != nil {
-							t.Errorf("%s: %v, %v", method, result, err)
+						result, err := wire.Dispatch(theirs, l, method, []byte(params))
+						var rpc *wire.Error
+						if result != nil || !errors.As(err, &rpc) {
+							t.Fatalf("%s: %v, %v", method, result, err)
 						}
 						return string(rpc.AppendJSON(nil))
 					}
@@ -666,7 +679,8 @@ func TestOwners(t *testing.T) {
 	})
 }
 
-// Case 33: times never go back, and a record from the future is served.
+// Times never go back when the clock does, and a record from the future is
+// served.
 func TestClockSteps(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		now := time.Date(2026, 7, 28, 0, 0, 0, 123_456_789, time.FixedZone("", 3600))
@@ -747,7 +761,7 @@ func TestSweeps(t *testing.T) {
 	})
 }
 
-// A store that fails is told of, and leaves the task as it was (case 9).
+// The caller learns of a store that fails, and the task stays as it was.
 func TestStoreErrors(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		broken := errors.New("broken")
@@ -791,7 +805,7 @@ func TestStoreErrors(t *testing.T) {
 
 		// A round that could not be stored leaves nobody waiting.
 		fail = true
-		_, err = h.RequestInput(ctx, forms("b"))
+		_, err = h.RequestInput(ctx, forms("b"), nil)
 		wantError(t, "request", err, broken)
 		fail = false
 		w = request(h, "b")
@@ -841,14 +855,13 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("gave up after %v", d)
 		}
 
-		// The guard against a second end is inside the loop (case 3).
+		// The guard against a second end is inside the loop.
 		left = 0
 		store.onUpdate = func(next durabletasks.Record) error {
 			store.onUpdate = nil
 			r := stored(t, store, id)
 			r.Status = durabletasks.StatusCancelled
-			_, err := store.shared.Update(ctx, r, r.Version)
-			check(t, err)
+			check(t, store.shared.Update(ctx, r))
 			return nil
 		}
 		wantError(t, "complete after another process", h.Complete(ctx, done), durabletasks.ErrTerminal)
@@ -858,8 +871,8 @@ func TestConflicts(t *testing.T) {
 	})
 }
 
-// Of the answers to one key the first stays, also if they race with another
-// process (case 24).
+// Of several answers to one key the first stays, even if another process
+// commits it in between.
 func TestFirstAnswerStays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &flawed{shared: newShared()}

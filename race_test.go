@@ -35,8 +35,8 @@ func together(fs ...func()) {
 	wg.Wait()
 }
 
-// Case 3: of several ends of one task exactly one wins, and what is stored is
-// the winner's, whoever asks and whatever engine it came through.
+// Of several ends of one task exactly one wins, through either of two engines,
+// and what is stored is the winner's.
 func TestRaceToTheEnd(t *testing.T) {
 	for name, store := range map[string]durabletasks.TaskStore{"watching": newWatchable(), "not watching": newShared()} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestRaceToTheEnd(t *testing.T) {
 					hctx := mine.Context()
 					waiter := make(chan error, 1)
 					go func() {
-						_, err := mine.RequestInput(ctx, forms("a"))
+						_, err := mine.RequestInput(ctx, forms("a"), nil)
 						waiter <- err
 					}()
 					var wins atomic.Int64
@@ -129,9 +129,9 @@ func TestRaceToTheEnd(t *testing.T) {
 	}
 }
 
-// Case 19: whatever the order in which a round is asked, answered, cancelled
-// and given up, its waiter comes back with what the record says. A wake-up
-// that is lost shows as ErrExpired, an hour later.
+// In whatever order a round is asked, answered, cancelled and given up, its
+// waiter returns what the record says. A lost wake-up shows as ErrExpired, an
+// hour later.
 func TestRaceForAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
@@ -141,7 +141,7 @@ func TestRaceForAnswers(t *testing.T) {
 			id := create(t, l, nil)
 			var outcome string
 			worker := func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-				a, err := h.RequestInput(ctx, forms("a", "b"))
+				a, err := h.RequestInput(ctx, forms("a", "b"), nil)
 				outcome = errorName(err)
 				if err != nil {
 					return wire.JSON{}, err
@@ -195,8 +195,8 @@ func TestRaceForAnswers(t *testing.T) {
 	})
 }
 
-// Waiting that is given up and taken up again loses nothing either.
-func TestRaceForResumption(t *testing.T) {
+// A wait that is cancelled and continued by another run loses nothing either.
+func TestRaceToWaitAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
 		l := open(t, store, unswept)
@@ -204,12 +204,9 @@ func TestRaceForResumption(t *testing.T) {
 			id := create(t, l, nil)
 			h := handle(t, l, id)
 			request := func(ctx context.Context) error {
-				_, err := h.RequestInput(ctx, forms("a"))
+				_, err := h.RequestInput(ctx, forms("a"), nil)
 				if errors.Is(err, context.Canceled) {
-					_, err = h.ResumeInput(context.Background())
-				}
-				if errors.Is(err, durabletasks.ErrNoInput) { // given up before it was asked
-					_, err = h.RequestInput(context.Background(), forms("a"))
+					_, err = handle(t, l, id).RequestInput(context.Background(), forms("a"), nil)
 				}
 				return err
 			}
@@ -299,7 +296,7 @@ func TestWritersRush(t *testing.T) {
 		answers := make(chan error, 1)
 		asked := make(chan struct{})
 		go func() {
-			a, err := h.RequestInput(ctx, forms(keys...))
+			a, err := h.RequestInput(ctx, forms(keys...), nil)
 			if err == nil && !maps.Equal(a, accepts(keys...)) {
 				err = fmt.Errorf("%d answers", len(a))
 			}
@@ -382,10 +379,10 @@ func TestConversation(t *testing.T) {
 				}
 				synctest.Wait() // the stores' watches run
 				begin := time.Now()
-				c, err := a.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+				c, err := a.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 					for i := range *rounds {
 						key := fmt.Sprint(i)
-						if a, err := h.RequestInput(ctx, forms(key)); err != nil || !maps.Equal(a, accepts(key)) {
+						if a, err := h.RequestInput(ctx, forms(key), nil); err != nil || !maps.Equal(a, accepts(key)) {
 							return wire.JSON{}, fmt.Errorf("round %d: %v, %w", i, a, err)
 						}
 					}
@@ -456,7 +453,7 @@ func TestRaceOfStragglers(t *testing.T) {
 	cancel()
 	for range *rounds / 5 {
 		store := &flawed{shared: newShared(), onUpdate: func(durabletasks.Record) error { return broken }}
-		l := open(t, store, nil)
+		l := open(t, store, &durabletasks.Options{Logger: silent})
 		id := create(t, l, nil)
 		check(t, l.Go(ctx, id, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil }))
 		stay := make(chan struct{})
@@ -488,12 +485,12 @@ func TestRaceToClose(t *testing.T) {
 			}
 			id := func() string { return ids[rand.N(len(ids))] }
 			work := func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-				_, err := h.RequestInput(ctx, forms(fmt.Sprint(rand.N(1000))))
+				_, err := h.RequestInput(ctx, forms(fmt.Sprint(rand.N(1000))), nil)
 				return done, err
 			}
 			steps := []func() error{
 				func() error { _, err := l.CreateTask(ctx, nil); return err },
-				func() error { _, err := l.Start(ctx, nil, work); return err },
+				func() error { _, err := l.StartTask(ctx, nil, work); return err },
 				func() error { return l.Go(ctx, id(), work) },
 				func() error { _, err := l.GetTask(ctx, id()); return err },
 				func() error { return l.CancelTask(ctx, id()) },

@@ -84,8 +84,7 @@ func (r Record) Clone() Record {
 }
 
 // ExpiresAt returns the moment from which the record is expired: CreatedAt +
-// TTL. It reports false if the record never expires, also because the sum is
-// beyond what a time can hold.
+// TTL. It reports false if the record never expires or if the sum overflows.
 func (r *Record) ExpiresAt() (time.Time, bool) {
 	if r.TTL < 0 {
 		return time.Time{}, false
@@ -102,48 +101,52 @@ func (r *Record) Expired(now time.Time) bool {
 }
 
 // TaskStore keeps records. It is all that the engine needs of a store, and it
-// is closed: it will never get another method. What a store can do beyond it
-// is said by optional interfaces, such as [Scanner].
+// is closed: it will never get another method. A store offers more by optional
+// interfaces, such as [Scanner].
 //
-// The clauses of the contract; package storetest has a check for each:
+// These are the clauses of the contract; package storetest checks each:
 //
 //   - S1: when Create or Update returns without an error, the record is as
-//     durable as the store makes it, and visible to every later call, field
-//     for field as it was passed in, times in UTC.
-//   - S2: Create never overwrites: an id that is taken is [ErrExists], and the
+//     durable as the store makes it, and every later call sees it, each field as
+//     it was passed in, times in UTC.
+//   - S2: Create never overwrites. An id that is taken is [ErrExists], and the
 //     stored record is unchanged. An expired record that is still stored may
 //     count as taken.
-//   - S3: an unknown and an expired record are the same [ErrNotFound], for
-//     Update too, which never creates.
+//   - S3: an unknown and an expired record are the same [ErrNotFound], also for
+//     Update, which never creates.
 //   - S4: reads change nothing.
-//   - S5: Create stores version 0, whatever version is passed in, and every
-//     Update raises the version by exactly one.
-//   - S6: an Update whose Version is not the stored one changes nothing and
-//     reports a [*ConflictError]. Of several concurrent updates from one
-//     version exactly one wins. Only versions decide, never times.
-//   - S7: what is handed in or out never aliases what is stored.
-//   - S8: an Update replaces the whole record, and is seen whole or not at
-//     all, by every reader.
-//   - S9: a record expires at CreatedAt + TTL, that moment included, whether
-//     swept or not, also after its TTL has changed, and across a reopen.
+//   - S5: Create stores version 0, no matter which version is passed in, and
+//     every Update raises the version by exactly one.
+//   - S6: an Update whose Version is not the stored one, be it lower or higher,
+//     changes nothing and reports a [*ConflictError]. Of several concurrent
+//     updates from one version, exactly one wins. Only versions decide, never
+//     times.
+//   - S7: no record that is passed in or returned aliases what is stored, and no
+//     call changes its arguments.
+//   - S8: an Update replaces the whole record, and every reader sees it whole or
+//     not at all.
+//   - S9: a record expires at CreatedAt + TTL, that moment included, whether it
+//     has been swept or not. This holds after its TTL has changed and after a
+//     reopen.
 //   - S10: Sweep removes every record that is expired at the time it is given
 //     and returns how many; after it their ids are free for Create. Nothing
-//     else removes a record, so that a clock that was wrong deletes nothing.
-//   - S11: a durable store gives back every committed record after Close and
-//     a reopen, byte for byte.
-//   - S12: after Close every call reports [ErrClosed]; Close itself is
-//     idempotent and reports nil then.
-//   - S13: a context that is done stops a call before it commits, with the
-//     context's error, and leaves nothing half done. A call that has
-//     committed reports success. Where another error applies, too, either may
-//     be reported.
+//     else removes a record, so a clock that was wrong deletes nothing.
+//   - S11: a durable store returns every committed record after Close and a
+//     reopen, byte for byte.
+//   - S12: after Close every call reports [ErrClosed], except Close, which
+//     returns nil again.
+//   - S13: a context that is done stops a call before it commits. The call then
+//     reports the context's error and has no effect. A call that has committed
+//     reports success. If another error applies as well, the call may report
+//     either.
 //   - S14: every method is safe for concurrent use.
 //   - S15: ids, keys and texts are arbitrary strings: empty, with NUL, not
-//     ASCII, long, or named like something special. A store takes ids of
-//     10 KiB, keys and texts of 65 KiB, JSON values of 1 MiB and 1000 keys in
-//     each container, in a record of up to 4 MiB.
-//   - S16: no error holds an id, a key, a text or a payload, and a call that
-//     reports one returns a zero Record.
+//     ASCII, not UTF-8, long, or special in some language. A store accepts ids
+//     of 10 KiB, keys and texts of 65 KiB, JSON values of 1 MiB and 1000 keys in
+//     each container, in a record of up to 4 MiB. It may refuse a larger record
+//     with a [*TooLargeError], and then has changed nothing.
+//   - S16: no error holds an id, a key, a text or a payload, and a Get that
+//     reports an error returns a zero Record.
 type TaskStore interface {
 	// Create stores a new record with version 0, even if it has expired.
 	// Errors: [ErrExists], [ErrTooLarge], [ErrClosed], ctx's, or one of the
@@ -155,78 +158,77 @@ type TaskStore interface {
 	// of the store's own.
 	Get(ctx context.Context, id string) (Record, error)
 
-	// Update replaces the whole record with next.ID, if the stored version is
-	// next.Version, and stores it with version next.Version+1.
+	// Update replaces the whole record with the id next.ID by next if the
+	// stored version is next.Version, and stores it as version next.Version+1.
 	// Errors: [*ConflictError], [ErrNotFound], [ErrTooLarge], [ErrClosed],
 	// ctx's, or one of the store's own.
 	Update(ctx context.Context, next Record) error
 
-	// Sweep removes the records that are expired at now and returns their
-	// number, never what they were. When ctx ends meanwhile, it removes and
-	// counts all of them or none.
+	// Sweep removes the records that are expired at now and returns only their
+	// number. If ctx ends during a Sweep, it removes and counts all of them or
+	// none.
 	// Errors: [ErrClosed], ctx's, or one of the store's own.
 	Sweep(ctx context.Context, now time.Time) (int, error)
 
-	// Close releases what the store holds. Calls that run finish first or
+	// Close releases what the store holds. Calls in progress finish first or
 	// report [ErrClosed].
 	Close() error
 }
 
 // Scanner is an optional interface of a [TaskStore] that can show its
-// unfinished records, so that a host can take up its own tasks after a
-// restart. It is for the host alone: nothing that it yields may be shown to a
-// client that did not present the task's id.
+// unfinished records, so that a host can resume its own tasks after a restart.
+// It is for the host alone: nothing that it shows may reach a client that did
+// not present the task's id.
 type Scanner interface {
-	// Scan calls visit once for each record whose status is not terminal
-	// and which is not expired, in no particular order and one call after the
-	// other, until visit returns false. It holds no lock while it calls visit,
-	// which may call the store; a record that changes meanwhile is shown
-	// before or after the change. One that ends or is removed meanwhile is
-	// shown as it was before or not at all, and keeps no other from being
-	// shown.
+	// Scan calls visit once for each record whose status is not terminal and
+	// which has not expired, in no particular order and one call after the
+	// other, until visit returns false. It holds no lock during visit, which may
+	// call the store. A record that changes during a Scan is shown as it was
+	// before or after the change. A record that ends or is removed during a Scan
+	// is shown as it was before or not at all, and every other is still shown.
 	//
-	// A store that several processes share shows a record to one of them
-	// only, and never one whose process is alive elsewhere: what it shows is
-	// run again.
+	// A store that several processes share shows a record to only one of them,
+	// and to none while the process that runs it is alive: the caller runs every
+	// record it is shown.
 	//
-	// Errors: [ErrClosed], ctx's, or one of the store's own, also midway: nil
-	// means that every record was shown or that visit returned false. When ctx
-	// is done, visit is not called again.
+	// Errors: [ErrClosed], ctx's, or one of the store's own, possibly after some
+	// visits. Nil means that every record was shown or that visit returned
+	// false. Once ctx is done, Scan does not call visit again.
 	Scan(ctx context.Context, visit func(Record) bool) error
 }
 
 // Watcher is an optional interface of a [TaskStore] that several processes
-// share. It lets the engine of one hear of what another commits, such as a
+// share. It tells the engine of one process what another commits, such as a
 // cancellation that reached the wrong instance.
 type Watcher interface {
 	// Watch calls changed with the id of each record that another instance of
 	// the store has created, updated or removed, soon after; the store
-	// documents how soon. It may also call it for this instance's own commits
-	// and for records that have not changed. It holds no lock while it calls
-	// changed, which may call the store. Watch returns ctx's error when ctx
-	// ends, or why it cannot go on watching.
+	// documents how soon. It may also call changed for commits of this instance
+	// and for records that have not changed. It holds no lock during changed,
+	// which may call the store. Watch returns ctx's error when ctx ends, or the
+	// reason why it cannot continue.
 	//
-	// A store that may have missed something, such as after a sleep of the
-	// machine, ends its Watch with an error: the engine begins another, and
-	// looks a moment later at every task that it holds on to.
+	// A store that may have missed a change, such as during a sleep of the
+	// machine, ends its Watch with an error. The engine then starts another, and
+	// a moment later reads every task that it holds.
 	Watch(ctx context.Context, changed func(id string)) error
 }
 
 // Errors that stores and the engine report; compare with [errors.Is].
 var (
-	// ErrNotFound: there is no such task, or it has expired, or it belongs
-	// to somebody else. These are one error on purpose.
+	// ErrNotFound is returned when there is no such task, when it has expired,
+	// and when it belongs to somebody else. These are one error on purpose.
 	ErrNotFound = fmt.Errorf("durabletasks: %w", wire.ErrTaskNotFound)
 
-	// ErrExists: the id of a new record is taken.
+	// ErrExists is returned when the id of a new record is taken.
 	ErrExists = errors.New("durabletasks: task id already exists")
 
-	// ErrConflict: the task changed between reading and writing. The error
-	// is always a [*ConflictError].
+	// ErrConflict is returned when the task changed between reading and
+	// writing. The error is always a [*ConflictError].
 	ErrConflict = errors.New("durabletasks: task changed concurrently")
 
 	// ErrTooLarge is returned for a record that is larger than its store
-	// takes. Trying again does not help. The error is always a
+	// accepts. Trying again does not help. The error is always a
 	// [*TooLargeError].
 	ErrTooLarge = errors.New("durabletasks: record too large")
 
@@ -249,11 +251,11 @@ func (e *ConflictError) Error() string {
 // Unwrap returns [ErrConflict].
 func (e *ConflictError) Unwrap() error { return ErrConflict }
 
-// TooLargeError reports a record that is larger than its store takes. It
+// TooLargeError reports a record that is larger than its store accepts. It
 // unwraps to [ErrTooLarge].
 type TooLargeError struct {
 	Size  int // of the record, in bytes as the store counts them; 0 if unknown
-	Limit int // the largest size that the store takes
+	Limit int // the largest size that the store accepts
 }
 
 // Error names both sizes.

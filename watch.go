@@ -22,15 +22,15 @@ import (
 // view: ctx's cause, [ErrClosed], [ErrInconsistent] or the store's own. It
 // may be used by one goroutine at a time, and more than once.
 //
-// Commits of other processes over the same store are seen if the store is a
-// [Watcher].
+// Commits of other processes over the same store are seen if the store
+// implements [Watcher].
 func (l *TaskLifecycle) Watch(ctx context.Context, ids ...string) iter.Seq2[wire.Task, error] {
 	return func(yield func(wire.Task, error) bool) {
-		ear := newListener()
+		changes := newListener()
 		watched := make(map[string]*localTask, len(ids))
 		shown := make(map[string]wire.Task, len(ids))
 		leave := func(id string) {
-			l.local.ignore(watched[id], ear)
+			watched[id].ignore(changes)
 			delete(watched, id)
 			delete(shown, id) // it may hold a large result
 		}
@@ -41,14 +41,16 @@ func (l *TaskLifecycle) Watch(ctx context.Context, ids ...string) iter.Seq2[wire
 		}()
 		for _, id := range ids {
 			if watched[id] == nil {
-				watched[id] = l.local.acquire(id)
-				watched[id].listen(ear)
-				ear.notify(id)
+				t := l.local.acquire(id)
+				t.listen(changes)
+				t.release()
+				watched[id] = t
+				changes.notify(id)
 			}
 		}
 		for len(watched) > 0 {
 			select {
-			case <-ear.ready:
+			case <-changes.ready:
 			case <-ctx.Done():
 				yield(wire.Task{}, context.Cause(ctx))
 				return
@@ -56,7 +58,7 @@ func (l *TaskLifecycle) Watch(ctx context.Context, ids ...string) iter.Seq2[wire
 				yield(wire.Task{}, ErrClosed)
 				return
 			}
-			for id := range ear.take() {
+			for id := range changes.take() {
 				t, ok := watched[id]
 				if !ok {
 					continue
@@ -64,14 +66,14 @@ func (l *TaskLifecycle) Watch(ctx context.Context, ids ...string) iter.Seq2[wire
 				r, err := l.read(ctx, id)
 				if errors.Is(err, ErrNotFound) {
 					if _, known := shown[id]; known {
-						l.lost(t, err)
+						l.expire(t, err)
 					}
 					leave(id)
 					continue
 				}
 				var now wire.Task
 				if err == nil {
-					l.watchExpiry(t, &r, 0)
+					l.armExpiry(t, &r, 0)
 					now, err = view(&r)
 				}
 				if err != nil {
@@ -99,35 +101,32 @@ func sameView(a, b *wire.Task) bool {
 		a.TTL == b.TTL && a.PollInterval == b.PollInterval && maps.Equal(a.InputRequests, b.InputRequests)
 }
 
-// followStore lets this process follow what other processes commit to a
-// shared store. When a watch of the store has begun is not known, so what may
-// have been missed before is looked at a moment after its start.
+// followStore applies what other processes commit to a shared store. It is not
+// known when a watch of the store has begun, so what may have been missed
+// before is read a moment after its start.
 func (l *TaskLifecycle) followStore(w Watcher) {
 	defer l.background.Done()
 	for {
-		looking := time.AfterFunc(lookLater, func() {
-			for _, t := range l.local.all() {
-				l.guard("store", func() { l.look(t, 0) })
-				l.local.release(t, 1)
-			}
+		missed := time.AfterFunc(refreshDelay, func() {
+			l.local.each(func(t *localTask) { l.guard("store", func() { l.refresh(t, 0) }) })
 		})
 		l.guard("store watch", func() {
-			if err := w.Watch(l.life, l.observe); err != nil && l.life.Err() == nil {
-				l.report(slog.LevelWarn, "store watch ended, begins again", slog.Any("error", err))
+			if err := w.Watch(l.life, l.changedElsewhere); err != nil && l.life.Err() == nil {
+				l.logWarning("store watch ended, begins again", slog.Any("error", err))
 			}
 		})
-		if l.sleep(l.life, lookLater) != nil {
-			looking.Stop()
+		if l.sleep(l.life, refreshDelay) != nil {
+			missed.Stop()
 			return
 		}
 	}
 }
 
-// observe looks at a task that may have changed elsewhere, if anybody in this
-// process holds on to it.
-func (l *TaskLifecycle) observe(id string) {
+// changedElsewhere refreshes a task that another process may have changed, if
+// somebody in this process holds on to it.
+func (l *TaskLifecycle) changedElsewhere(id string) {
 	if t := l.local.find(id); t != nil {
-		defer l.local.release(t, 1)
-		l.look(t, 0)
+		defer t.release()
+		l.refresh(t, 0)
 	}
 }

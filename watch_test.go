@@ -61,8 +61,8 @@ func (w *watcher) expect(t *testing.T, ended bool, want ...string) {
 	}
 }
 
-// Case 58: what is watched is what tasks/get shows, from committed states, in
-// order, with the end of the task.
+// A watch yields what tasks/get shows, from committed states, in order, up to
+// the end of the task.
 func TestWatch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := open(t, newShared(), &durabletasks.Options{NewID: numbered()})
@@ -129,8 +129,8 @@ func TestWatchInput(t *testing.T) {
 	})
 }
 
-// Several tasks in one watch: each leaves by itself, twice named is once
-// watched.
+// Several tasks in one watch: each leaves on its own, and a task that is named
+// twice is watched once.
 func TestWatchSeveral(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := open(t, newShared(), &durabletasks.Options{NewID: numbered(), SweepInterval: durabletasks.NoLimit})
@@ -149,9 +149,8 @@ func TestWatchSeveral(t *testing.T) {
 	})
 }
 
-// A slow consumer misses what is in between, never the end.
-// A task that expires under those who only watch it is one event; a task that
-// there never was is none.
+// A task that expires while it is only watched is one event, whatever the number
+// of watches; a task that never existed is none.
 func TestWatchedTaskExpires(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log events
@@ -170,6 +169,7 @@ func TestWatchedTaskExpires(t *testing.T) {
 	})
 }
 
+// A slow consumer misses states in between, never the end.
 func TestWatchSlowly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := open(t, newShared(), &durabletasks.Options{NewID: numbered()})
@@ -243,8 +243,7 @@ func TestWatchEnds(t *testing.T) {
 
 		r := stored(t, store, id)
 		r.Result = done
-		_, err := store.Update(ctx, r, r.Version)
-		check(t, err)
+		check(t, store.Update(ctx, r))
 		l = open(t, store, nil)
 		for _, err := range l.Watch(ctx, id) {
 			wantError(t, "an inconsistent record", err, durabletasks.ErrInconsistent)

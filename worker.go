@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,78 +21,65 @@ import (
 //   - an error that wraps a [*wire.Error]: failed, with that error.
 //   - any other error after the context ended with [ErrCancelled]: cancelled.
 //   - any error after the context ended with [ErrShutdown] or [ErrClosed]: the
-//     task stays as it is, to be resumed by the next process. So it does after
-//     [ErrExpired], if it is there again because a clock was set back.
+//     task stays as it is and can be resumed by the next process. The same
+//     holds after [ErrExpired], if the task is back because a clock was set
+//     back.
 //   - any other error: completed with a result whose isError is true and
 //     whose text is the error's, as MCP has it for tools.
+//   - neither a result nor an error: failed with -32603, unless the worker has
+//     ended the task with its handle, or leaves because its context has ended,
+//     which counts as returning the context's cause.
 //   - a panic, or runtime.Goexit: failed with -32603, without details; the
 //     stack goes to the log.
 //
-// What a store refuses, such as one that is busy, is tried again for some
-// seconds; if it still cannot be stored, the task is failed with -32603.
-//
-// A worker that ends its task itself returns a zero result and no error. So
-// may one that leaves because its context has ended: that counts as returning
-// the context's cause.
+// If the store is busy, the write is tried again for some seconds; if the
+// outcome still cannot be stored, the task is failed with -32603.
 type Worker func(ctx context.Context, h *Handle) (wire.JSON, error)
 
 // workers counts the goroutines that the engine runs workers in.
 type workers struct {
 	drain chan struct{} // closed when a shutdown begins
+	idle  chan struct{} // closed when it has begun and no slot is taken
 
-	mu      sync.Mutex
-	alive   map[string]struct{} // ids of the tasks whose worker is alive
-	slots   int                 // alive, or about to be
-	drained bool                // drain is closed: slots are only given back
-	idle    chan struct{}       // made by a shutdown, closed with the last slot
+	mu    sync.Mutex
+	slots int // workers that run, or are about to
+}
+
+func newWorkers() workers {
+	return workers{drain: make(chan struct{}), idle: make(chan struct{})}
 }
 
 func (w *workers) draining() <-chan struct{} { return w.drain }
 
-// open reports whether new work may begin.
-func (w *workers) open() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.drained {
+// errIfDraining reports that no new work may begin.
+func (w *workers) errIfDraining() error {
+	select {
+	case <-w.drain:
 		return ErrShutdown
+	default:
+		return nil
 	}
-	return nil
 }
 
 // reserve takes one of limit slots; no limit if 0.
 func (w *workers) reserve(limit int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case w.drained:
-		return ErrShutdown
-	case limit > 0 && w.slots >= limit:
+	if err := w.errIfDraining(); err != nil {
+		return err
+	}
+	if limit > 0 && w.slots >= limit {
 		return ErrBusy
 	}
 	w.slots++
 	return nil
 }
 
-func (w *workers) started(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.alive == nil {
-		w.alive = make(map[string]struct{})
-	}
-	w.alive[id] = struct{}{}
-}
-
-func (w *workers) ended(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.alive, id)
-}
-
 // free gives a slot back.
 func (w *workers) free() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.slots--; w.slots == 0 && w.drained {
+	if w.slots--; w.slots == 0 && w.errIfDraining() != nil {
 		close(w.idle)
 	}
 }
@@ -103,10 +89,8 @@ func (w *workers) free() {
 func (w *workers) shut() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.drained {
-		w.drained = true
+	if w.errIfDraining() == nil {
 		close(w.drain)
-		w.idle = make(chan struct{})
 		if w.slots == 0 {
 			close(w.idle)
 		}
@@ -114,28 +98,19 @@ func (w *workers) shut() <-chan struct{} {
 	return w.idle
 }
 
-func (w *workers) stragglers() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	ids := make([]string, 0, len(w.alive))
-	for id := range w.alive {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// Start creates a task and runs its worker: [TaskLifecycle.CreateTask] and
-// [TaskLifecycle.Go] in one. With [Options].MaxWorkers reached it reports
-// [ErrBusy] before anything is stored. A [TaskLifecycle.Recover] that runs at
+// StartTask creates a task and runs its worker: [TaskLifecycle.CreateTask] and
+// [TaskLifecycle.Go] in one call. When [Options].MaxWorkers workers run, it
+// returns [ErrBusy] and stores nothing. A [TaskLifecycle.Recover] that runs at
 // the same time leaves the task to its worker.
-func (l *TaskLifecycle) Start(ctx context.Context, opts *CreateOptions, work Worker) (wire.CreateTaskResult, error) {
-	p, err := l.place(l.opts.MaxWorkers)
+//
+// Errors: those of CreateTask; [ErrBusy]; [ErrInvalid] for a nil worker.
+func (l *TaskLifecycle) StartTask(ctx context.Context, opts *CreateOptions, work Worker) (wire.CreateTaskResult, error) {
+	p, err := l.reserve(l.opts.MaxWorkers, work)
 	if err != nil {
 		return wire.CreateTaskResult{}, err
 	}
 	defer p.abandon()
-	created, err := l.create(ctx, opts, func(t *localTask) error {
+	r, err := l.create(ctx, opts, func(t *localTask) error {
 		if !p.claim(t.id) {
 			return ErrExists
 		}
@@ -144,21 +119,22 @@ func (l *TaskLifecycle) Start(ctx context.Context, opts *CreateOptions, work Wor
 	if err != nil {
 		return wire.CreateTaskResult{}, err
 	}
-	// The task is committed: the caller's impatience no longer stops it.
-	p.start(l.handle(ctx, created.TaskID), work)
-	return created, nil
+	// The task is committed: the end of ctx no longer stops it.
+	p.start(l.newHandle(ctx, &r), work)
+	task, err := view(&r)
+	return wire.CreateTaskResult{Task: task}, err
 }
 
 // Go runs the worker of an unfinished task in a goroutine of the engine's,
 // with the values of ctx but not its cancellation. A task has one such worker
-// at a time. While it is alive, its task does not expire: the time to live
-// that clients see is raised in time.
+// at a time. While it runs, the task does not expire: the TTL that clients see
+// is raised in time.
 //
-// Errors: [ErrBusy]; [ErrRunning]; [ErrNotFound]; [*TerminalError];
+// Errors: [ErrInvalid] for a nil worker; [ErrBusy]; [ErrRunning]; [ErrNotFound]; [*TerminalError];
 // [ErrShutdown]; [ErrClosed]; ctx's; the store's own. With any of them the
 // worker does not run.
 func (l *TaskLifecycle) Go(ctx context.Context, id string, work Worker) error {
-	p, err := l.place(l.opts.MaxWorkers)
+	p, err := l.reserve(l.opts.MaxWorkers, work)
 	if err != nil {
 		return err
 	}
@@ -172,7 +148,7 @@ func (l *TaskLifecycle) Go(ctx context.Context, id string, work Worker) error {
 		return err
 	case !free:
 		return ErrRunning
-	case l.live() != nil:
+	case l.errIfClosed() != nil:
 		return ErrClosed
 	}
 	p.start(h, work)
@@ -183,22 +159,25 @@ func (l *TaskLifecycle) Go(ctx context.Context, id string, work Worker) error {
 type place struct {
 	l       *TaskLifecycle
 	t       *localTask // nil until claimed
-	started bool       // its worker has, whose goroutine will leave
+	started bool       // the worker's goroutine gives the place back
 }
 
-// place takes one of limit slots.
-func (l *TaskLifecycle) place(limit int) (*place, error) {
+// reserve takes one of limit slots for a worker.
+func (l *TaskLifecycle) reserve(limit int, work Worker) (*place, error) {
+	if work == nil {
+		return nil, fmt.Errorf("%w: no worker", ErrInvalid)
+	}
 	if err := l.workers.reserve(limit); err != nil {
 		return nil, err
 	}
 	return &place{l: l}, nil
 }
 
-// claim makes this the place of a task's one worker, if it has none.
+// claim makes this the place of a task's one worker, unless it has one.
 func (p *place) claim(id string) bool {
 	t := p.l.local.acquire(id)
 	if !t.startRunning() {
-		p.l.local.release(t, 1)
+		t.release()
 		return false
 	}
 	p.t = t
@@ -206,7 +185,7 @@ func (p *place) claim(id string) bool {
 }
 
 // abandon gives the place back, unless a worker has it now. It is for the
-// goroutine that has taken it.
+// goroutine that has reserved it.
 func (p *place) abandon() {
 	if !p.started {
 		p.leave()
@@ -217,7 +196,7 @@ func (p *place) abandon() {
 func (p *place) leave() {
 	if p.t != nil {
 		p.t.stopRunning()
-		p.l.local.release(p.t, 1)
+		p.t.release()
 	}
 	p.l.workers.free()
 }
@@ -226,8 +205,7 @@ func (p *place) leave() {
 // first.
 func (p *place) start(h *Handle, work Worker) {
 	l := p.l
-	worker := h.Context().(*workerContext)
-	l.workers.started(h.id)
+	ctx := h.Context().(*taskContext)
 	p.started = true
 	go func() {
 		var result wire.JSON
@@ -235,7 +213,7 @@ func (p *place) start(h *Handle, work Worker) {
 		returned := false
 		defer func() { // also when work panics or exits
 			if !returned {
-				failure = l.crashed(recover())
+				failure = l.crashed(h, recover())
 			}
 			settled := false
 			l.guard("settle task", func() {
@@ -243,52 +221,35 @@ func (p *place) start(h *Handle, work Worker) {
 				settled = true
 			})
 			if !settled { // an error of the worker's own type may panic
-				l.guard("settle task", func() { l.settle(h, wire.JSON{}, internalError()) })
+				l.guard("settle task", func() { l.settle(h, wire.JSON{}, internalError("Internal error")) })
 			}
-			l.workers.ended(h.id)
-			l.local.detach(p.t, worker, context.Canceled)
+			p.t.detach(ctx, context.Canceled)
 			p.leave()
 		}()
-		if failure = l.live(); failure == nil {
-			result, failure = work(worker, h)
+		if failure = l.errIfClosed(); failure == nil {
+			result, failure = work(ctx, h)
 		}
 		returned = true
 	}()
 }
 
-func (t *localTask) startRunning() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	first := !t.running
-	t.running = true
-	return first
+func internalError(message string) *wire.Error {
+	return &wire.Error{Code: wire.CodeInternalError, Message: message}
 }
 
-func (t *localTask) stopRunning() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.running = false
-}
-
-func (t *localTask) isRunning() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.running
-}
-
-func internalError() *wire.Error {
-	return &wire.Error{Code: wire.CodeInternalError, Message: "Internal error"}
-}
-
-// crashed logs where a worker panicked, without what it panicked with, which
-// may hold anything.
-func (l *TaskLifecycle) crashed(p any) error {
-	reason := "worker called runtime.Goexit"
+// crashed logs where a worker panicked.
+func (l *TaskLifecycle) crashed(h *Handle, p any) error {
+	reason, attrs := "worker called runtime.Goexit", h.logAttrs()
 	if p != nil {
-		reason = "worker panicked"
+		reason, attrs = "worker panicked", append(attrs, describePanic(p))
 	}
-	l.report(slog.LevelError, reason, typeOf(p), slog.String("stack", string(debug.Stack())))
-	return internalError()
+	l.logFailure(reason, append(attrs, slog.String("stack", string(debug.Stack())))...)
+	return internalError("Internal error")
+}
+
+// logAttrs says in a log which task it is about.
+func (h *Handle) logAttrs() []slog.Attr {
+	return []slog.Attr{slog.String("tool", h.tool), slog.String("task", taskDigest(h.id))}
 }
 
 // settle ends a task as its worker's return says.
@@ -296,47 +257,58 @@ func (l *TaskLifecycle) settle(h *Handle, result wire.JSON, failure error) {
 	ctx := h.base
 	cause := context.Cause(h.Context())
 	if failure == nil && result.IsZero() {
-		failure = cause // a worker that left because it was told to
+		failure = cause // a worker that left because its context has ended
+	}
+	if failure == nil && result.IsZero() {
+		if l.hasEnded(h) {
+			return
+		}
+		l.logFailure("worker returned neither a result nor an error", h.logAttrs()...)
+		failure = internalError("The tool returned no result")
 	}
 	var rpc *wire.Error
 	var err error
 	switch {
-	case failure == nil && result.IsZero() && l.hasEnded(h):
 	case failure == nil:
 		err = l.insist(func() error { return h.Complete(ctx, result) })
 	case errors.As(failure, &rpc):
 		err = l.insist(func() error { return h.Fail(ctx, rpc) })
 	case cause == ErrCancelled:
 		err = l.insist(func() error { return h.Cancelled(ctx, "") })
-	case cause == ErrShutdown, cause == ErrClosed, cause == ErrExpired:
+	case cause == ErrShutdown, cause == ErrClosed, cause == ErrExpired, errors.Is(failure, ErrLost):
 	default:
 		err = l.insist(func() error { return h.Complete(ctx, toolError(failure)) })
 	}
-	if err == nil || over(err) {
+	if err == nil || isOver(err) {
 		return
 	}
 	// What the worker returned cannot be stored. The client still learns that
 	// the task has ended, if anything can be stored at all.
-	l.report(slog.LevelError, "task outcome not stored", slog.Any("error", err))
-	err = l.insist(func() error { return h.Fail(ctx, internalError()) })
-	if err != nil && !over(err) {
-		l.report(slog.LevelError, "task left unfinished", slog.Any("error", err))
+	attr := slog.Any("error", err)
+	l.logFailure("task outcome not stored", append(h.logAttrs(), attr)...)
+	instead := internalError("Internal error")
+	if errors.Is(err, ErrTooLarge) {
+		instead.Message = "The tool's result is too large to store"
+	}
+	err = l.insist(func() error { return h.Fail(ctx, instead) })
+	if err != nil && !isOver(err) {
+		l.logFailure("task left unfinished", append(h.logAttrs(), slog.Any("error", err))...)
 	}
 }
 
-// A worker's outcome is there once, and a store may be busy just then: the
+// A worker's outcome exists only once, and the store may be busy just then. The
 // write is tried again, each time after twice as long, for 2.5 seconds in all
-// and what the store itself waits.
+// plus what the store itself waits.
 const (
 	insistFirst = 20 * time.Millisecond
 	insistLast  = 2 * time.Second
 )
 
-// insist repeats a write that a store has refused, unless it never can succeed.
+// insist repeats a write that a store has refused, unless it cannot succeed.
 func (l *TaskLifecycle) insist(write func() error) error {
 	for wait := insistFirst; ; wait *= 2 {
 		err := write()
-		if err == nil || over(err) || errors.Is(err, ErrInvalid) || wait > insistLast {
+		if err == nil || isOver(err) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrTooLarge) || wait > insistLast {
 			return err
 		}
 		if err := l.sleep(l.life, wait); err != nil {
@@ -345,59 +317,69 @@ func (l *TaskLifecycle) insist(write func() error) error {
 	}
 }
 
-// over reports whether a write came too late for its task.
-func over(err error) bool {
+// isOver reports whether a write came too late for its task.
+func isOver(err error) bool {
 	return errors.Is(err, ErrTerminal) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrClosed)
 }
 
 func (l *TaskLifecycle) hasEnded(h *Handle) bool {
 	r, err := l.get(h.base, h.id)
-	return err != nil && over(err) || err == nil && r.Status.Terminal()
+	return err != nil && isOver(err) || err == nil && r.Status.Terminal()
 }
 
-// toolError is a CallToolResult that says what went wrong in the tool.
+// toolError returns a CallToolResult that says what went wrong in the tool. A
+// model reads it, so the names of packages are left out.
 func toolError(failure error) wire.JSON {
+	text := strings.ReplaceAll(failure.Error(), "durabletasks: ", "")
+	text = strings.TrimPrefix(text, "wire: ")
 	result, err := wire.Marshal(struct {
 		Content []map[string]string `json:"content"`
 		IsError bool                `json:"isError"`
-	}{[]map[string]string{{"type": "text", "text": strings.ToValidUTF8(failure.Error(), "\uFFFD")}}, true})
+	}{[]map[string]string{{"type": "text", "text": strings.ToValidUTF8(text, "\uFFFD")}}, true})
 	if err != nil {
 		return wire.MustParse(`{"content":[],"isError":true}`)
 	}
 	return result
 }
 
-// Recover takes up the tasks that an earlier process left unfinished. It
-// calls resume for each with its record, whose Payload tells what the task
-// is, and runs the worker that resume returns; for nil the task is left as it
-// is. A worker that should only fail the task returns a [*wire.Error]. Tasks
-// that somebody in this process works on, with a worker of the engine's or
-// with a [Handle.Context] of the host's own, are passed over, and
-// [Options].MaxWorkers does not keep any from its worker. The workers'
-// contexts carry the values of ctx and the task's owner.
+// Recover resumes the tasks that an earlier process left unfinished. It calls
+// resume for each with its record, whose Tool and Payload tell what the task
+// is, and runs the worker that resume returns. If resume returns nil, the task
+// is left as it is, which is logged as a failure once for each tool. A worker
+// that should only fail the task returns a [*wire.Error]. Tasks that somebody
+// in this process works on, with a worker of the engine's or with a
+// [Handle.Context] of the host's own, are skipped. [Options].MaxWorkers does
+// not apply. The workers' contexts carry the values of ctx and the task's
+// owner.
 //
-// Recover returns how many workers it has started. Nothing is decided without
-// resume, and nothing here may be shown to a client: the records of all
-// owners are among them.
+// Recover returns how many workers it has started. The records it shows to
+// resume belong to all owners and must not be shown to a client.
 //
-// With a store that one process has for itself, Recover is called once, at
-// the start. With one that processes share, it is called again and again,
-// for what other processes leave; the store sees to it that a task whose
-// process is alive is not among that. See [Scanner].
+// With a store that one process has for itself, call Recover once, at the
+// start. With one that processes share, call it again and again, for what
+// other processes leave; the store does not show tasks whose process is alive.
+// See [Scanner].
 //
-// Errors: [errors.ErrUnsupported] if the store is no [Scanner];
+// Errors: [errors.ErrUnsupported] if the store does not implement [Scanner];
 // [ErrShutdown]; [ErrClosed]; ctx's; the store's own.
 func (l *TaskLifecycle) Recover(ctx context.Context, resume func(Record) Worker) (int, error) {
+	n, err := l.recoverAll(ctx, resume)
+	if err != nil {
+		err = fmt.Errorf("durabletasks: recover: %w", err)
+	}
+	return n, err
+}
+
+func (l *TaskLifecycle) recoverAll(ctx context.Context, resume func(Record) Worker) (n int, err error) {
 	scanner, ok := l.store.(Scanner)
 	if !ok {
-		return 0, fmt.Errorf("durabletasks: recover: the store is no Scanner: %w", errors.ErrUnsupported)
+		return 0, fmt.Errorf("the store does not implement Scanner: %w", errors.ErrUnsupported)
 	}
-	if err := l.open(); err != nil { // also if there is nothing to recover
-		return 0, fmt.Errorf("durabletasks: recover: %w", err)
+	if err := l.errIfEnding(); err != nil { // even if there is nothing to recover
+		return 0, err
 	}
-	n := 0
 	var failed error
-	err := scanner.Scan(ctx, func(r Record) bool {
+	err = scanner.Scan(ctx, func(r Record) bool {
 		var resumed bool
 		if resumed, failed = l.resume(ctx, &r, resume); resumed {
 			n++
@@ -407,30 +389,30 @@ func (l *TaskLifecycle) Recover(ctx context.Context, resume func(Record) Worker)
 	if err == nil {
 		err = failed
 	}
-	if err != nil {
-		return n, fmt.Errorf("durabletasks: recover: %w", err)
-	}
-	return n, nil
+	return n, err
 }
 
-// resume takes up one task. It reports whether a worker runs now, and an
-// error that concerns all tasks. The task is claimed only when the host has
-// decided to run it: until then, a Go may.
+// resume runs the worker of one unfinished task. It reports whether a worker
+// runs now, and an error that concerns all tasks. The task is claimed only when
+// the host has decided to run it: until then, a Go may claim it.
 func (l *TaskLifecycle) resume(ctx context.Context, r *Record, resume func(Record) Worker) (resumed bool, err error) {
-	if err := l.open(); err != nil {
+	if err := l.errIfEnding(); err != nil {
 		return false, err
 	}
 	t := l.local.acquire(r.ID)
-	defer l.local.release(t, 1)
+	defer t.release()
 	if t.isRunning() || t.hasContexts() {
 		return false, nil
 	}
 	var work Worker
 	l.guard("resume task", func() { work = resume(r.Clone()) })
 	if work == nil {
+		if _, again := l.unresumed.LoadOrStore(r.Tool, true); !again {
+			l.logFailure("unfinished task has no worker", slog.String("tool", r.Tool), slog.String("task", taskDigest(r.ID)))
+		}
 		return false, nil
 	}
-	p, err := l.place(0)
+	p, err := l.reserve(0, work)
 	if err != nil {
 		return false, err
 	}
@@ -444,18 +426,18 @@ func (l *TaskLifecycle) resume(ctx context.Context, r *Record, resume func(Recor
 		return false, nil
 	case err != nil:
 		return false, err
-	case l.live() != nil:
+	case l.errIfClosed() != nil:
 		return false, ErrClosed
 	}
-	l.happened(EventRecovered, r.ID, r)
+	l.report(EventRecovered, r.ID, r)
 	p.start(h, work)
 	return true, nil
 }
 
-// ShutdownError reports workers that were still alive when a shutdown's
+// ShutdownError reports workers that were still running when a shutdown's
 // context ended. It unwraps to that context's cause.
 type ShutdownError struct {
-	TaskIDs []string // of the tasks whose workers are alive; bearer tokens
+	TaskIDs []string // of the tasks whose workers still run; bearer tokens
 	Cause   error    // why the waiting ended
 }
 
@@ -471,24 +453,21 @@ func (e *ShutdownError) Unwrap() error { return e.Cause }
 // [ErrShutdown], the contexts of workers end with it, and Shutdown waits for
 // the workers until ctx ends; then it closes as [TaskLifecycle.Close] does.
 // What workers return meanwhile is committed; a task whose worker gives up
-// stays unfinished, to be resumed. The error is a [*ShutdownError] if workers
-// outlive ctx; their later writes report [ErrClosed]. A worker that calls
-// Shutdown waits for itself, until ctx ends.
+// stays unfinished and can be resumed. The error is a [*ShutdownError] if
+// workers outlive ctx; their later writes return [ErrClosed]. A worker that
+// calls Shutdown waits for itself, until ctx ends.
 func (l *TaskLifecycle) Shutdown(ctx context.Context) error {
 	idle := l.workers.shut()
-	for _, t := range l.local.all() {
-		t.interrupt(ErrShutdown)
-		l.local.release(t, 1)
-	}
+	l.local.each(func(t *localTask) { t.interrupt(ErrShutdown) })
 	var late error
 	select {
 	case <-idle:
 	case <-l.life.Done():
 	case <-ctx.Done():
 		select {
-		case <-idle: // also just in time
+		case <-idle: // just in time
 		default:
-			late = &ShutdownError{TaskIDs: l.workers.stragglers(), Cause: context.Cause(ctx)}
+			late = &ShutdownError{TaskIDs: l.local.running(), Cause: context.Cause(ctx)}
 		}
 	}
 	return errors.Join(late, l.Close())

@@ -25,6 +25,7 @@ func (e *typedNil) Error() string { return e.text }
 
 const (
 	internal  = `failed "Internal error" {"code":-32603,"message":"Internal error"}`
+	noResult  = `failed "The tool returned no result" {"code":-32603,"message":"The tool returned no result"}`
 	leftAlone = `working "begun" `
 )
 
@@ -32,13 +33,11 @@ func toolSays(text string) string {
 	return `completed "begun" {"resultType":"complete","content":[{"text":"` + text + `","type":"text"}],"isError":true}`
 }
 
-// Everything that a worker can do to end, and what becomes of its task
-// (cases 17 and 20).
+// Everything that a worker can do to end, and how its task ends then.
 var endings = []struct {
 	name string
 	work durabletasks.Worker // called when the context has ended, where told
-	// What becomes of the task: on its own, after a client's cancel, after a
-	// shutdown.
+	// How the task ends: on its own, after a client's cancel, after a shutdown.
 	free, cancelled, shutdown string
 }{
 	{"a result", func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
@@ -51,7 +50,7 @@ var endings = []struct {
 	}, internal, "", ""},
 	{"a text", func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return aText, nil }, internal, "", ""},
 	{"nothing", func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return wire.JSON{}, nil },
-		internal, `cancelled "begun" `, leftAlone},
+		noResult, `cancelled "begun" `, leftAlone},
 	{"nothing, having completed", func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 		return wire.JSON{}, h.Complete(ctx, done)
 	}, `completed "begun" ` + done.String(), "", ""},
@@ -71,7 +70,7 @@ var endings = []struct {
 		toolSays("no"), `cancelled "begun" `, leftAlone},
 	{"the context's error", func(ctx context.Context, _ *durabletasks.Handle) (wire.JSON, error) {
 		return wire.JSON{}, ctx.Err()
-	}, internal, `cancelled "begun" `, leftAlone},
+	}, noResult, `cancelled "begun" `, leftAlone},
 	{"somebody's context.Canceled", func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
 		return wire.JSON{}, context.Canceled
 	}, toolSays("context canceled"), `cancelled "begun" `, leftAlone},
@@ -102,7 +101,6 @@ var endings = []struct {
 		runtime.Goexit()
 		return done, nil
 	}, internal, "", ""},
-	{"a nil worker", nil, internal, "", ""},
 }
 
 func TestEndings(t *testing.T) {
@@ -118,24 +116,14 @@ func TestEndings(t *testing.T) {
 					store := newShared()
 					l := open(t, store, &durabletasks.Options{MaxWorkers: 1, Logger: log.logger()})
 					end := make(chan struct{})
-					work := e.work
-					if work != nil {
-						work = func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-							<-end
-							return e.work(ctx, h)
-						}
-					} else if when != "on its own" {
-						t.Skip("a nil worker can't wait")
+					work := func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+						<-end
+						return e.work(ctx, h)
 					}
-					if e.name == "the context's error" && when == "on its own" {
-						t.Skip("there is none")
-					}
-					created, err := l.Start(ctx, &durabletasks.CreateOptions{StatusMessage: "begun"}, work)
+					created, err := l.StartTask(ctx, &durabletasks.CreateOptions{StatusMessage: "begun"}, work)
 					check(t, err)
-					_, err = l.Start(ctx, nil, sleeping)
-					if work != nil {
-						wantError(t, "a second worker", err, durabletasks.ErrBusy)
-					}
+					_, err = l.StartTask(ctx, nil, sleeping)
+					wantError(t, "a second worker", err, durabletasks.ErrBusy)
 					shut := make(chan error, 1)
 					switch when {
 					case "after a cancel":
@@ -165,13 +153,10 @@ func TestEndings(t *testing.T) {
 						check(t, <-shut)
 						return
 					}
-					if work == nil {
-						return
-					}
 					// The slot is free again, and only once.
-					_, err = l.Start(ctx, nil, sleeping)
+					_, err = l.StartTask(ctx, nil, sleeping)
 					check(t, err)
-					_, err = l.Start(ctx, nil, sleeping)
+					_, err = l.StartTask(ctx, nil, sleeping)
 					wantError(t, "one worker too many", err, durabletasks.ErrBusy)
 				})
 			})
@@ -179,10 +164,10 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// Case 55 and case 9: an outcome that can't be stored fails the task, if
-// anything can be stored, and frees the worker's place if nothing can.
+// An outcome that can't be stored fails the task, if anything can be stored,
+// and frees the worker's place if nothing can.
 func TestOutcomeNotStored(t *testing.T) {
-	tooLarge := errors.New("too large")
+	refused := errors.New("refused")
 	for name, row := range map[string]struct {
 		refuse func(next durabletasks.Record) bool
 		want   durabletasks.Status
@@ -196,14 +181,14 @@ func TestOutcomeNotStored(t *testing.T) {
 				var log logbook
 				store := &flawed{shared: newShared(), onUpdate: func(next durabletasks.Record) error {
 					if row.refuse(next) {
-						return tooLarge
+						return refused
 					}
 					return nil
 				}}
 				l := open(t, store, &durabletasks.Options{MaxWorkers: 1, Logger: log.logger()})
 				for range 2 {
-					created, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-						wantError(t, "Complete", h.Complete(ctx, done), tooLarge)
+					created, err := l.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+						wantError(t, "Complete", h.Complete(ctx, done), refused)
 						return done, nil
 					})
 					check(t, err)
@@ -233,7 +218,7 @@ func TestOutcomeOfABusyStore(t *testing.T) {
 				return nil
 			}}
 			l := open(t, store, &durabletasks.Options{Logger: log.logger()})
-			created, err := l.Start(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil })
+			created, err := l.StartTask(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil })
 			check(t, err)
 			time.Sleep(10 * second)
 			if v := get(t, l, created.TaskID); v.Result != done || strings.Contains(log.String(), "not stored") {
@@ -249,7 +234,7 @@ func TestClockWasAhead(t *testing.T) {
 		var ahead atomic.Int64
 		now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		l := open(t, &durabletasks.MemStore{Now: now}, &durabletasks.Options{Now: now, KeepExpiry: true, SweepInterval: durabletasks.NoLimit})
-		created, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+		created, err := l.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 			<-ctx.Done()
 			ahead.Store(0)
 			return wire.JSON{}, context.Cause(ctx)
@@ -350,8 +335,8 @@ func TestGoWithinResume(t *testing.T) {
 	}
 }
 
-// A create beyond the bound fails before a record exists (case 60), and every
-// way of not getting a worker gives the slot back.
+// A create beyond the bound fails before a record exists, and every way of not
+// getting a worker gives the slot back.
 func TestMaxWorkers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		broken := errors.New("broken")
@@ -363,17 +348,17 @@ func TestMaxWorkers(t *testing.T) {
 		}
 		ended := create(t, l, nil)
 		check(t, handle(t, l, ended).Complete(ctx, done))
-		first, err := l.Start(ctx, nil, sleeping)
+		first, err := l.StartTask(ctx, nil, sleeping)
 		check(t, err)
 		before := count()
 		for range 3 { // nothing of this costs a slot
-			_, err = l.Start(ctx, &durabletasks.CreateOptions{TTL: -2}, sleeping)
+			_, err = l.StartTask(ctx, &durabletasks.CreateOptions{TTL: -2}, sleeping)
 			wantError(t, "Start with a bad option", err, durabletasks.ErrInvalid)
 			store.onCreate = func(durabletasks.Record) error { return broken }
-			_, err = l.Start(ctx, nil, sleeping)
+			_, err = l.StartTask(ctx, nil, sleeping)
 			wantError(t, "Start with a broken store", err, broken)
 			store.onCreate = func(durabletasks.Record) error { panic("store") }
-			survive(func() { l.Start(ctx, nil, sleeping) })
+			survive(func() { l.StartTask(ctx, nil, sleeping) })
 			store.onCreate = nil
 			wantError(t, "Go for an unknown task", l.Go(ctx, "unknown", sleeping), durabletasks.ErrNotFound)
 			wantError(t, "Go for an ended task", l.Go(ctx, ended, sleeping), durabletasks.ErrTerminal)
@@ -387,9 +372,9 @@ func TestMaxWorkers(t *testing.T) {
 		if n := count(); n != before {
 			t.Errorf("%d tasks became %d", before, n)
 		}
-		second, err := l.Start(ctx, nil, sleeping)
+		second, err := l.StartTask(ctx, nil, sleeping)
 		check(t, err)
-		_, err = l.Start(ctx, nil, sleeping)
+		_, err = l.StartTask(ctx, nil, sleeping)
 		wantError(t, "third worker", err, durabletasks.ErrBusy)
 		wantError(t, "third worker", l.Go(ctx, first.TaskID, sleeping), durabletasks.ErrBusy)
 		if n := count(); n != before+1 {
@@ -447,10 +432,10 @@ func TestOneWorkerAtATime(t *testing.T) {
 func TestStartWithTheIDOfARunningTask(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := open(t, newShared(), &durabletasks.Options{NewID: func() string { return "t" }, MaxWorkers: 2})
-		_, err := l.Start(ctx, nil, sleeping)
+		_, err := l.StartTask(ctx, nil, sleeping)
 		check(t, err)
 		for range 3 { // and no slot is lost
-			_, err = l.Start(ctx, nil, sleeping)
+			_, err = l.StartTask(ctx, nil, sleeping)
 			wantError(t, "Start", err, durabletasks.ErrExists)
 		}
 		wantError(t, "Go", l.Go(ctx, "t", sleeping), durabletasks.ErrRunning)
@@ -464,8 +449,8 @@ func TestStartWithTheIDOfARunningTask(t *testing.T) {
 
 type valueKey struct{}
 
-// Case 1: a worker's context has the values of the request that began it, and
-// neither its cancellation nor its deadline.
+// A worker's context has the values of the request that began it, and neither
+// its cancellation nor its deadline.
 func TestContextsOutliveRequests(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
@@ -479,7 +464,7 @@ func TestContextsOutliveRequests(t *testing.T) {
 		}
 		ways := map[string]func(ctx context.Context) (string, error){
 			"Start": func(ctx context.Context) (string, error) {
-				c, err := l.Start(ctx, nil, work)
+				c, err := l.StartTask(ctx, nil, work)
 				return c.TaskID, err
 			},
 			"Go": func(ctx context.Context) (string, error) {
@@ -531,7 +516,7 @@ func TestContextsOutliveRequests(t *testing.T) {
 }
 
 // Recover hands every unfinished task of every owner to the host, and decides
-// nothing without it (case 28).
+// nothing without it.
 func TestRecover(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
@@ -561,8 +546,8 @@ func TestRecover(t *testing.T) {
 		time.Sleep(2 * second)
 		l.Close()
 
-		l = open(t, store, &durabletasks.Options{MaxWorkers: 1})
-		_, err = l.Start(ctx, nil, sleeping)
+		l = open(t, store, &durabletasks.Options{MaxWorkers: 1, Logger: silent})
+		_, err = l.StartTask(ctx, nil, sleeping)
 		check(t, err)
 		var seen []string
 		var mu sync.Mutex
@@ -590,7 +575,10 @@ func TestRecover(t *testing.T) {
 				}
 				saved, err := h.Checkpoint(ctx)
 				check(t, err)
-				a, err := h.ResumeInput(ctx)
+				var a map[string]wire.JSON
+				if name != "plain" { // which asked nothing
+					a, err = h.RequestInput(ctx, forms("a", "b"), nil)
+				}
 				mu.Lock()
 				got[name] = fmt.Sprint(len(a), " ", errorName(err), " ", saved)
 				mu.Unlock()
@@ -623,7 +611,7 @@ func TestRecover(t *testing.T) {
 		_, err = l.UpdateTask(alice, ids["parked"], accepts("a", "b"))
 		check(t, err)
 		synctest.Wait()
-		wantGot := map[string]string{"plain": `0 NoInput "text"`, "parked": "2 ok ", "half answered": "2 ok ", "answered": "2 ok ", "cancel requested": "0 Cancelled "}
+		wantGot := map[string]string{"plain": `0 ok "text"`, "parked": "2 ok ", "half answered": "2 ok ", "answered": "2 ok ", "cancel requested": "0 Cancelled "}
 		if !reflect.DeepEqual(got, wantGot) {
 			t.Errorf("got  %q\nwant %q", got, wantGot)
 		}
@@ -685,7 +673,7 @@ func TestRecoverErrors(t *testing.T) {
 		_, err = l.Recover(ctx, nobody)
 		wantError(t, "after Close", err, durabletasks.ErrClosed)
 		l = open(t, newShared(), nil)
-		if _, err := l.Start(ctx, nil, func(ctx context.Context, _ *durabletasks.Handle) (wire.JSON, error) {
+		if _, err := l.StartTask(ctx, nil, func(ctx context.Context, _ *durabletasks.Handle) (wire.JSON, error) {
 			<-ctx.Done()
 			_, err := l.Recover(ctx, nobody)
 			wantError(t, "while shutting down", err, durabletasks.ErrShutdown)
@@ -711,8 +699,8 @@ func (s *createHook) Create(ctx context.Context, r durabletasks.Record) error {
 	return err
 }
 
-// A Recover beside Start leaves the new task to its own worker.
-func TestRecoverBesideStart(t *testing.T) {
+// A Recover during StartTask leaves the new task to its own worker.
+func TestRecoverDuringStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &createHook{shared: newShared()}
 		var log events
@@ -725,7 +713,7 @@ func TestRecoverBesideStart(t *testing.T) {
 				t.Errorf("recovered %d, %v", n, err)
 			}
 		}
-		c, err := l.Start(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil })
+		c, err := l.StartTask(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil })
 		check(t, err)
 		synctest.Wait()
 		if v := get(t, l, c.TaskID); v.Result != done {
@@ -757,10 +745,10 @@ func (s *lateReader) Get(ctx context.Context, id string) (durabletasks.Record, e
 	return r, err
 }
 
-// The engine looks at all its tasks a second after it has begun to watch a
-// store. A task that is created meanwhile, it does not find: this must not end
+// The engine reads all its tasks a second after it has begun to watch a store.
+// It does not find a task that is created at the same time: this must not end
 // the task's new worker.
-func TestLookBesideStart(t *testing.T) {
+func TestRefreshDuringStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &lateReader{newWatchable(), make(chan struct{}), make(chan struct{})}
 		var log events
@@ -769,7 +757,7 @@ func TestLookBesideStart(t *testing.T) {
 		var c wire.CreateTaskResult
 		go func() {
 			var err error
-			c, err = l.Start(ctx, nil, sleeping)
+			c, err = l.StartTask(ctx, nil, sleeping)
 			check(t, err)
 		}()
 		time.Sleep(second)
@@ -782,14 +770,14 @@ func TestLookBesideStart(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if got, want := log.String(), "created (working), cancel requested (working), ended (cancelled)"; got != want {
+		if got, want := log.String(), "created (working), cancel_requested (working), ended (cancelled)"; got != want {
 			t.Errorf("events: %s", got)
 		}
 	})
 }
 
-// Case 4 and 51: a shutdown ends no task, waits for outcomes, and names those
-// who do not leave.
+// A shutdown ends no task, waits for outcomes, and names the workers that do
+// not leave.
 func TestShutdown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
@@ -799,12 +787,12 @@ func TestShutdown(t *testing.T) {
 		work := map[string]durabletasks.Worker{
 			"gives up": sleeping,
 			"waits for input": func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-				_, err := h.RequestInput(ctx, forms("a"))
+				_, err := h.RequestInput(ctx, forms("a"), nil)
 				wantError(t, "RequestInput", err, durabletasks.ErrShutdown)
 				return wire.JSON{}, err
 			},
 			"waits for input elsewhere": func(_ context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-				_, err := h.RequestInput(context.Background(), forms("a"))
+				_, err := h.RequestInput(context.Background(), forms("a"), nil)
 				wantError(t, "RequestInput", err, durabletasks.ErrShutdown)
 				return wire.JSON{}, err
 			},
@@ -825,7 +813,7 @@ func TestShutdown(t *testing.T) {
 		}
 		ids := map[string]string{}
 		for name, w := range work {
-			c, err := l.Start(ctx, nil, w)
+			c, err := l.StartTask(ctx, nil, w)
 			check(t, err)
 			ids[name] = c.TaskID
 		}
@@ -841,7 +829,7 @@ func TestShutdown(t *testing.T) {
 		synctest.Wait()
 		_, err := l.CreateTask(ctx, nil)
 		wantError(t, "CreateTask", err, durabletasks.ErrShutdown)
-		_, err = l.Start(ctx, nil, sleeping)
+		_, err = l.StartTask(ctx, nil, sleeping)
 		wantError(t, "Start", err, durabletasks.ErrShutdown)
 		wantError(t, "Go", l.Go(ctx, idle, sleeping), durabletasks.ErrShutdown)
 		get(t, l, idle) // clients are served to the end
@@ -895,13 +883,13 @@ func TestShutdownOfTheIdle(t *testing.T) {
 	}
 }
 
-// Close does not wait, and a worker that is told of it changes nothing.
-func TestCloseBesideWorkers(t *testing.T) {
+// Close does not wait for workers, and a worker that outlives it changes nothing.
+func TestCloseWithWorkers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
 		l := open(t, store, nil)
 		causes := make(chan error, 2)
-		c, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+		c, err := l.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 			<-ctx.Done()
 			causes <- context.Cause(ctx)
 			causes <- h.Progress(ctx, "", nil)
@@ -919,15 +907,15 @@ func TestCloseBesideWorkers(t *testing.T) {
 	})
 }
 
-// Case 31: a task does not expire under its worker. Its clients see how long
-// it will live.
+// A task does not expire under its worker. Its clients see how long it will
+// live.
 func TestLiveWorkersKeepTheirTasks(t *testing.T) {
 	for _, ttl := range []time.Duration{10 * second, 30 * second, 31 * second, time.Minute, time.Hour, durabletasks.NoLimit} {
 		bubble(t, func(t *testing.T) {
 			store := newShared()
 			l := open(t, store, nil)
 			stop := make(chan struct{})
-			c, err := l.Start(ctx, &durabletasks.CreateOptions{TTL: ttl}, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+			c, err := l.StartTask(ctx, &durabletasks.CreateOptions{TTL: ttl}, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 				select {
 				case <-stop:
 					return done, nil
@@ -979,7 +967,7 @@ func TestSleepingMachine(t *testing.T) {
 		l := open(t, store, nil)
 		var asleep atomic.Int64
 		l.SetWall(func() time.Time { return time.Now().Add(time.Duration(asleep.Load())) })
-		c, err := l.Start(ctx, nil, sleeping)
+		c, err := l.StartTask(ctx, nil, sleeping)
 		check(t, err)
 		id := create(t, l, nil)
 		hctx := handle(t, l, id).Context()
@@ -1001,7 +989,7 @@ func TestExtensionsAreSeldom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
 		l := open(t, store, &durabletasks.Options{TTL: second})
-		c, err := l.Start(ctx, nil, sleeping)
+		c, err := l.StartTask(ctx, nil, sleeping)
 		check(t, err)
 		time.Sleep(time.Hour)
 		if v := stored(t, store, c.TaskID).Version; v < 60 || v > 130 {
@@ -1041,8 +1029,8 @@ func TestExpiryIsLookedAtSeldom(t *testing.T) {
 	})
 }
 
-// Case 2: with KeepExpiry a worker ends with its task, whatever it waits for,
-// and its place is free.
+// With KeepExpiry a worker ends with its task, even while it waits, and its
+// place is free.
 func TestKeepExpiry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log events
@@ -1057,12 +1045,12 @@ func TestKeepExpiry(t *testing.T) {
 				return done, nil
 			},
 			func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-				_, err := h.RequestInput(ctx, forms("a"))
+				_, err := h.RequestInput(ctx, forms("a"), nil)
 				causes <- err
 				return wire.JSON{}, err
 			},
 		} {
-			_, err := l.Start(ctx, &durabletasks.CreateOptions{TTL: 50 * time.Millisecond}, work)
+			_, err := l.StartTask(ctx, &durabletasks.CreateOptions{TTL: 50 * time.Millisecond}, work)
 			check(t, err)
 			time.Sleep(50*time.Millisecond - 1)
 			if len(causes) != 0 {
@@ -1074,7 +1062,7 @@ func TestKeepExpiry(t *testing.T) {
 		}
 		wantError(t, "a late Complete", late, durabletasks.ErrNotFound)
 		for range 2 {
-			_, err := l.Start(ctx, nil, sleeping)
+			_, err := l.StartTask(ctx, nil, sleeping)
 			check(t, err)
 		}
 		if got := strings.Count(log.String(), "expired"); got != 2 {
@@ -1132,7 +1120,7 @@ func TestClockPanics(t *testing.T) {
 			return time.Now()
 		}
 		store := newShared()
-		l := open(t, store, &durabletasks.Options{Now: clock, MaxWorkers: 1, KeepExpiry: true})
+		l := open(t, store, &durabletasks.Options{Now: clock, MaxWorkers: 1, KeepExpiry: true, Logger: silent})
 		id := create(t, l, nil)
 		h := handle(t, l, id)
 		h.Context()
@@ -1164,7 +1152,7 @@ func TestClockPanics(t *testing.T) {
 		}
 		for readings := range 3 {
 			left.Store(int64(readings))
-			survive(func() { l.Start(ctx, nil, sleeping) })
+			survive(func() { l.StartTask(ctx, nil, sleeping) })
 			left.Store(-1)
 			var running []string
 			check(t, store.Scan(ctx, func(r durabletasks.Record) bool { running = append(running, r.ID); return true }))
@@ -1175,7 +1163,7 @@ func TestClockPanics(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		_, err := l.Start(ctx, nil, sleeping)
+		_, err := l.StartTask(ctx, nil, sleeping)
 		check(t, err)
 	})
 }
@@ -1208,14 +1196,14 @@ func TestClockPanicsAtTheExpiry(t *testing.T) {
 func TestNewIDPanics(t *testing.T) {
 	l := open(t, newShared(), &durabletasks.Options{NewID: func() string { panic("secret") }, MaxWorkers: 1})
 	for range 2 {
-		_, err := l.Start(ctx, nil, sleeping)
+		_, err := l.StartTask(ctx, nil, sleeping)
 		if err == nil || strings.Contains(err.Error(), "secret") || errors.Is(err, durabletasks.ErrBusy) {
 			t.Errorf("got %v", err)
 		}
 	}
 }
 
-// Case 65: the engine's own ids.
+// The engine's own ids are random UUIDs.
 func TestIDs(t *testing.T) {
 	l := open(t, &durabletasks.MemStore{}, nil)
 	seen := make(map[string]bool)
@@ -1228,20 +1216,20 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// Case 68: workers that use the same key do not meet.
+// Workers of two tasks that use the same key do not meet.
 func TestWorkersDoNotMeet(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := open(t, newShared(), nil)
 		outer := make(chan string, 1)
 		ask := func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-			a, err := h.RequestInput(ctx, forms("name"))
+			a, err := h.RequestInput(ctx, forms("name"), nil)
 			if err != nil {
 				return wire.JSON{}, err
 			}
 			return wire.MustParse(`{"got":` + a["name"].String() + `}`), nil
 		}
-		a, err := l.Start(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-			nested, err := l.Start(ctx, nil, ask) // a tool call within a tool call
+		a, err := l.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+			nested, err := l.StartTask(ctx, nil, ask) // a tool call within a tool call
 			check(t, err)
 			outer <- nested.TaskID
 			return ask(ctx, h)

@@ -3,8 +3,8 @@ module github.com/mcp-durable-tasks/durabletasks/examples
 go 1.25.0
 
 require (
-	github.com/mcp-durable-tasks/durabletasks v0.0.0
-	github.com/mcp-durable-tasks/durabletasks/wire/gosdk v0.0.0
+	github.com/mcp-durable-tasks/durabletasks v0.1.0
+	github.com/mcp-durable-tasks/durabletasks/wire/gosdk v0.1.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 )
 
@@ -23,9 +23,4 @@ require (
 	golang.org/x/sync v0.20.0 // indirect
 	golang.org/x/sys v0.41.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
-)
-
-replace (
-	github.com/mcp-durable-tasks/durabletasks => ../
-	github.com/mcp-durable-tasks/durabletasks/wire/gosdk => ../wire/gosdk
 )

@@ -117,15 +117,15 @@ func TestDiff(t *testing.T) {
 	}
 	if d := storetest.Diff(durabletasks.Record{
 		InputRequests: map[string]wire.JSON{},
-		UsedInputKeys: []string{},
+		Questions:     []durabletasks.Question{},
 	}, durabletasks.Record{}); d != "" {
 		t.Errorf("empty containers differ from absent ones: %s", d)
 	}
 	keys := full.Clone()
-	slices.Reverse(keys.UsedInputKeys)
+	slices.Reverse(keys.Questions)
 	extra := full.Clone()
 	extra.InputResponses["extra"] = wire.MustParse("1")
-	for field, r := range map[string]durabletasks.Record{"UsedInputKeys": keys, "InputResponses": extra} {
+	for field, r := range map[string]durabletasks.Record{"Questions": keys, "InputResponses": extra} {
 		if d := storetest.Diff(r, full); !strings.HasPrefix(d, field) {
 			t.Errorf("diff of records whose %s differ: %q", field, d)
 		}

@@ -28,7 +28,7 @@ func (t *trial) allClosed(id string) {
 	for _, id := range []string{id, "unknown"} {
 		_, err = t.store.Get(ctx, id)
 		t.wants(err, durabletasks.ErrClosed, "Get of task %q after Close", id)
-		_, err = t.store.Update(ctx, t.record(id), 0)
+		err = t.store.Update(ctx, t.record(id))
 		t.wants(err, durabletasks.ErrClosed, "Update of task %q after Close", id)
 	}
 	_, err = t.store.Sweep(ctx, t.now())
@@ -114,7 +114,7 @@ func closeWhileCallsRun(t *trial) {
 		case 0:
 			_, err = t.store.Get(ctx, "read")
 		case 1, 2:
-			_, err = t.store.Update(ctx, t.record(fmt.Sprint("updated ", i-1)), int64(count))
+			err = t.store.Update(ctx, at(int64(count), t.record(fmt.Sprint("updated ", i-1))))
 		case 3, 4:
 			err = t.store.Create(ctx, t.record(fmt.Sprint("created ", i, " ", count)))
 		case 5:

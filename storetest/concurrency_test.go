@@ -69,24 +69,24 @@ var concurrencyDefects = []defect{
 	{
 		name: "an update is lost to an update of another task",
 		plant: func(p *planted) {
-			p.update = func(c ctx, next record, expected int64) (record, error) {
+			p.update = func(c ctx, next record) error {
 				p.mu.Lock()
 				all := maps.Clone(p.records)
 				err := p.usable(c)
 				if err == nil {
-					err = p.accept(next, expected)
+					err = p.accept(next)
 				}
 				p.mu.Unlock()
 				if err != nil {
-					return record{}, err
+					return err
 				}
 				betweenLookAndWrite()
 				p.mu.Lock()
 				defer p.mu.Unlock()
-				next.Version = expected + 1
+				next.Version++
 				all[next.ID] = p.in(next)
 				p.records = all
-				return p.out(next), nil
+				return nil
 			}
 		},
 		fails: []string{"S14/tasks-do-not-mix"},

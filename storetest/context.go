@@ -55,11 +55,11 @@ func doneStopsUpdate(t *trial) {
 	r := t.record("task")
 	t.create(r)
 	t.done(func(ctx context.Context, want error, kind string) {
-		_, err := t.store.Update(ctx, t.full("task", 1), 0)
+		err := t.store.Update(ctx, t.full("task", 1))
 		t.wants(err, want, "Update with %s", kind)
 		t.stored(r, "after an Update that was stopped")
 	})
-	t.update(r, 0)
+	t.update(r)
 }
 
 func doneStopsSweep(t *trial) {
@@ -102,12 +102,8 @@ func cancelledAfterReturn(t *trial) {
 		_, err := t.store.Get(ctx, "task")
 		return err
 	})
-	call(func(ctx context.Context) error {
-		_, err := t.store.Update(ctx, t.full("task", 1), 0)
-		return err
-	})
-	want := t.full("task", 1)
-	want.Version = 1
+	call(func(ctx context.Context) error { return t.store.Update(ctx, t.full("task", 1)) })
+	want := at(1, t.full("task", 1))
 	t.stored(want, "after the context of its Update was cancelled")
 	call(func(ctx context.Context) error {
 		_, err := t.store.Sweep(ctx, t.began)
@@ -131,8 +127,7 @@ func cancelledMeanwhile(t *trial) {
 		t.stored(t.stamped(id, 0), "after a Create whose context was cancelled meanwhile")
 
 		updated := t.cancelling(round, func(ctx context.Context) error {
-			_, err := t.store.Update(ctx, t.stamped(id, 1), 0)
-			return err
+			return t.store.Update(ctx, at(0, t.stamped(id, 1)))
 		})
 		want := t.stamped(id, 0)
 		if updated {

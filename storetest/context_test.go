@@ -26,8 +26,8 @@ var contextDefects = []defect{
 	{
 		name: "update does not look at its context",
 		plant: func(p *planted) {
-			p.update = func(_ ctx, next record, expected int64) (record, error) {
-				return p.doUpdate(context.Background(), next, expected)
+			p.update = func(_ ctx, next record) error {
+				return p.doUpdate(context.Background(), next)
 			}
 		},
 		fails: []string{"S13/done-context-stops-update"},
@@ -53,13 +53,13 @@ var contextDefects = []defect{
 	{
 		name: "update reports a context that ended after the commit",
 		plant: func(p *planted) {
-			p.update = func(c ctx, next record, expected int64) (record, error) {
-				r, err := p.doUpdate(c, next, expected)
+			p.update = func(c ctx, next record) error {
+				err := p.doUpdate(c, next)
 				betweenLookAndWrite()
 				if err == nil {
 					err = c.Err()
 				}
-				return r, err
+				return err
 			}
 		},
 		fails: []string{"S13/cancelled-meanwhile-is-all-or-nothing"},
@@ -79,11 +79,11 @@ var contextDefects = []defect{
 	{
 		name: "a commit is undone when its context ends",
 		plant: func(p *planted) {
-			p.update = func(c ctx, next record, expected int64) (record, error) {
+			p.update = func(c ctx, next record) error {
 				p.mu.Lock()
 				old := p.records[next.ID]
 				p.mu.Unlock()
-				r, err := p.doUpdate(c, next, expected)
+				err := p.doUpdate(c, next)
 				if err == nil {
 					context.AfterFunc(c, func() {
 						p.mu.Lock()
@@ -91,7 +91,7 @@ var contextDefects = []defect{
 						p.records[next.ID] = old
 					})
 				}
-				return r, err
+				return err
 			}
 		},
 		fails: []string{"S13/cancelled-after-return-undoes-nothing"},

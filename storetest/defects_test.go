@@ -163,11 +163,11 @@ func TestTornFields(t *testing.T) {
 func betweenLookAndWrite() { time.Sleep(time.Millisecond) }
 
 // lookFirst decides about an update, for a store that writes only later.
-func (p *planted) lookFirst(c ctx, next record, expected int64) error {
+func (p *planted) lookFirst(c ctx, next record) error {
 	p.mu.Lock()
 	err := p.usable(c)
 	if err == nil {
-		err = p.accept(next, expected)
+		err = p.accept(next)
 	}
 	p.mu.Unlock()
 	if err == nil {

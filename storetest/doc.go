@@ -63,7 +63,8 @@
 //	         durations-are-kept
 //	         poll-interval-of-zero-is-kept
 //	         times-of-every-year-are-kept
-//	         order-and-repetition-of-keys-are-kept
+//	         order-and-repetition-of-questions-are-kept
+//	         digests-of-questions-are-kept
 //	         json-is-kept-to-the-byte
 //	         one-mebibyte-is-kept
 //	         commits-are-visible-to-other-instances [Share]
@@ -83,7 +84,6 @@
 //	S05      create-stores-version-zero
 //	         each-update-adds-one
 //	         unchanged-update-adds-one
-//	         version-passed-in-is-ignored
 //	         recreated-task-starts-at-zero
 //	         hundreds-of-updates-are-counted
 //	S06      stale-version-changes-nothing
@@ -96,7 +96,7 @@
 //	S07      record-given-to-create
 //	         record-given-to-update
 //	         record-returned-by-get
-//	         record-returned-by-update
+//	         arguments-are-left-as-they-are
 //	S08      update-replaces-the-whole-record
 //	         keys-left-out-disappear
 //	         empty-containers-replace-full-ones
@@ -163,8 +163,9 @@
 //	         long-strings-are-kept
 //	         many-keys-are-kept
 //	         large-records-are-kept
+//	         oversized-records-are-kept-or-refused
 //	S16      errors-hold-nothing-of-records
-//	         records-beside-errors-are-zero
+//	         get-with-an-error-returns-a-zero-record
 //	Scanner  shows-the-unfinished
 //	         shows-every-id
 //	         shows-each-of-many

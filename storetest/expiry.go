@@ -42,7 +42,7 @@ func (t *trial) expired(id, when string) {
 func (t *trial) setTTL(id string, ttl time.Duration) {
 	r := t.get(id)
 	r.TTL = ttl
-	t.update(r, r.Version)
+	t.update(r)
 }
 
 func expiryIncludesMoment(t *trial) {
@@ -88,7 +88,7 @@ func updatesDoNotPostpone(t *trial) {
 	t.advance(time.Second / 2)
 	r := t.get("task")
 	r.LastUpdatedAt = t.now()
-	t.update(r, 0)
+	t.update(r)
 	t.advance(time.Second / 2)
 	t.expired("task", "at its CreatedAt + TTL, which is sooner than TTL after its Update")
 }
@@ -122,10 +122,10 @@ func ttlMadeTooShort(t *trial) {
 	t.create(r)
 	t.fresh("task", "created two hours ago with NoLimit")
 	r.TTL = 3 * time.Hour
-	t.update(r, 0)
+	r = t.update(r)
 	t.fresh("task", "created two hours ago, with a TTL set to 3h")
 	r.TTL = time.Hour
-	t.update(r, 1)
+	t.update(r)
 	t.expired("task", "created two hours ago, with a TTL lowered to 1h")
 }
 

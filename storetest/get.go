@@ -36,9 +36,9 @@ func unknownIsNotFound(t *trial) {
 
 func updateNeverCreates(t *trial) {
 	ctx := context.Background()
-	for _, expected := range []int64{0, 1, -1} {
-		_, err := t.store.Update(ctx, t.record("task"), expected)
-		t.wants(err, durabletasks.ErrNotFound, "Update of an unknown task from version %d", expected)
+	for _, version := range []int64{0, 1, -1} {
+		err := t.store.Update(ctx, at(version, t.record("task")))
+		t.wants(err, durabletasks.ErrNotFound, "Update of an unknown task from version %d", version)
 		_, err = t.store.Get(ctx, "task")
 		t.wants(err, durabletasks.ErrNotFound, "Get of a task that was only ever updated")
 	}
@@ -52,15 +52,15 @@ func expiredIsNotFound(t *trial) {
 	r := t.expiring("task", time.Second)
 	t.create(r)
 	r.StatusMessage = "updated"
-	t.update(r, 0)
+	t.update(r)
 	t.advance(time.Second)
 
 	_, err := t.store.Get(ctx, "task")
 	t.wants(err, durabletasks.ErrNotFound, "Get of an expired task")
 	next := t.record("task") // would never expire
-	for _, expected := range []int64{0, 1, 2} {
-		_, err := t.store.Update(ctx, next, expected)
-		t.wants(err, durabletasks.ErrNotFound, "Update of an expired task at version 1 from version %d", expected)
+	for _, version := range []int64{0, 1, 2} {
+		err := t.store.Update(ctx, at(version, next))
+		t.wants(err, durabletasks.ErrNotFound, "Update of an expired task at version 1 from version %d", version)
 	}
 	_, err = t.store.Get(ctx, "task")
 	t.wants(err, durabletasks.ErrNotFound, "Get of an expired task after updates that were refused")
@@ -81,8 +81,7 @@ func readsChangeNothing(t *trial) {
 	}
 	next := r
 	next.StatusMessage = "updated"
-	t.update(next, 0)
-	next.Version = 1
+	next = t.update(next)
 	for range 3 {
 		t.stored(next, "read again after Update")
 	}

@@ -45,17 +45,17 @@ var getDefects = []defect{
 	{
 		name: "update creates",
 		plant: func(p *planted) {
-			p.accept = func(next record, expected int64) error {
+			p.accept = func(next record) error {
 				if _, ok := p.records[next.ID]; !ok {
 					return nil
 				}
-				return p.doAccept(next, expected)
+				return p.doAccept(next)
 			}
-			p.raise = func(next record, expected int64) int64 {
+			p.raise = func(next record) int64 {
 				if _, ok := p.records[next.ID]; !ok {
 					return 0
 				}
-				return expected + 1
+				return next.Version + 1
 			}
 		},
 		fails: []string{"S03/update-never-creates", "S03/swept-is-not-found"},
@@ -64,10 +64,10 @@ var getDefects = []defect{
 	{
 		name: "update of an unknown task is a conflict",
 		plant: func(p *planted) {
-			p.accept = func(next record, expected int64) error {
-				err := p.doAccept(next, expected)
+			p.accept = func(next record) error {
+				err := p.doAccept(next)
 				if errors.Is(err, durabletasks.ErrNotFound) {
-					err = &durabletasks.ConflictError{Expected: expected}
+					err = &durabletasks.ConflictError{Expected: next.Version}
 				}
 				return err
 			}
@@ -78,11 +78,11 @@ var getDefects = []defect{
 	{
 		name: "update revives what has expired",
 		plant: func(p *planted) {
-			p.accept = func(next record, expected int64) error {
-				if old, ok := p.records[next.ID]; ok && old.Version == expected {
+			p.accept = func(next record) error {
+				if old, ok := p.records[next.ID]; ok && old.Version == next.Version {
 					return nil
 				}
-				return p.doAccept(next, expected)
+				return p.doAccept(next)
 			}
 		},
 		fails: []string{"S03/expired-is-not-found"},
@@ -91,11 +91,11 @@ var getDefects = []defect{
 	{
 		name: "update looks at the version before the expiry",
 		plant: func(p *planted) {
-			p.accept = func(next record, expected int64) error {
-				if old, ok := p.records[next.ID]; ok && old.Version != expected {
-					return &durabletasks.ConflictError{Expected: expected, Actual: old.Version}
+			p.accept = func(next record) error {
+				if old, ok := p.records[next.ID]; ok && old.Version != next.Version {
+					return &durabletasks.ConflictError{Expected: next.Version, Actual: old.Version}
 				}
-				return p.doAccept(next, expected)
+				return p.doAccept(next)
 			}
 		},
 		fails: []string{"S03/expired-is-not-found"},
@@ -115,11 +115,11 @@ var getDefects = []defect{
 				p.mu.Unlock()
 				return p.doSweep(c, now)
 			}
-			p.accept = func(next record, expected int64) error {
+			p.accept = func(next record) error {
 				if _, ok := swept[next.ID]; ok {
 					return nil
 				}
-				return p.doAccept(next, expected)
+				return p.doAccept(next)
 			}
 		},
 		fails: []string{"S03/swept-is-not-found"},

@@ -37,17 +37,17 @@ type planted struct {
 	now    func() time.Time
 	closed bool
 
-	in, out func(record) record              // between a caller's memory and the store's
-	expired func(record, time.Time) bool     // whether a record is expired, for every method
-	admit   func(r record) error             // whether r may be created; with mu held
-	accept  func(next record, v int64) error // whether next may replace what is stored; with mu held
-	raise   func(next record, v int64) int64 // the version that an update from v stores; with mu held
-	mine    func(id string) bool             // whether this instance is to run a task; with mu held
-	saved   func(record) (record, bool)      // what a reopen finds of a record; false: nothing
+	in, out func(record) record          // between a caller's memory and the store's
+	expired func(record, time.Time) bool // whether a record is expired, for every method
+	admit   func(r record) error         // whether r may be created; with mu held
+	accept  func(next record) error      // whether next may replace what is stored; with mu held
+	raise   func(next record) int64      // the version that an update to next stores; with mu held
+	mine    func(id string) bool         // whether this instance is to run a task; with mu held
+	saved   func(record) (record, bool)  // what a reopen finds of a record; false: nothing
 
 	create func(ctx, record) error
 	get    func(ctx, string) (record, error)
-	update func(ctx, record, int64) (record, error)
+	update func(ctx, record) error
 	sweep  func(ctx, time.Time) (int, error)
 	close  func() error
 	scan   func(ctx, func(record) bool) error
@@ -68,7 +68,7 @@ func plant(now func() time.Time, defect func(*planted), d *disk) *planted {
 		in:      record.Clone,
 		out:     record.Clone,
 		expired: func(r record, now time.Time) bool { return r.Expired(now) },
-		raise:   func(_ record, v int64) int64 { return v + 1 },
+		raise:   func(next record) int64 { return next.Version + 1 },
 		saved:   func(r record) (record, bool) { return r, true },
 	}
 	p.admit, p.accept = p.doAdmit, p.doAccept
@@ -114,13 +114,13 @@ func subjectBy(now func() time.Time, defect func(*planted)) storetest.Subject {
 	}
 }
 
-func (p *planted) Create(c ctx, r record) error                       { return p.create(c, r) }
-func (p *planted) Get(c ctx, id string) (record, error)               { return p.get(c, id) }
-func (p *planted) Update(c ctx, next record, v int64) (record, error) { return p.update(c, next, v) }
-func (p *planted) Sweep(c ctx, now time.Time) (int, error)            { return p.sweep(c, now) }
-func (p *planted) Close() error                                       { return p.close() }
-func (p *planted) Scan(c ctx, visit func(record) bool) error          { return p.scan(c, visit) }
-func (p *planted) Watch(c ctx, changed func(string)) error            { return p.watch(c, changed) }
+func (p *planted) Create(c ctx, r record) error              { return p.create(c, r) }
+func (p *planted) Get(c ctx, id string) (record, error)      { return p.get(c, id) }
+func (p *planted) Update(c ctx, next record) error           { return p.update(c, next) }
+func (p *planted) Sweep(c ctx, now time.Time) (int, error)   { return p.sweep(c, now) }
+func (p *planted) Close() error                              { return p.close() }
+func (p *planted) Scan(c ctx, visit func(record) bool) error { return p.scan(c, visit) }
+func (p *planted) Watch(c ctx, changed func(string)) error   { return p.watch(c, changed) }
 
 // usable reports why a call cannot go on. The caller holds mu.
 func (p *planted) usable(c ctx) error {
@@ -190,24 +190,24 @@ func (p *planted) doGet(c ctx, id string) (record, error) {
 	return p.out(r), err
 }
 
-func (p *planted) doUpdate(c ctx, next record, expected int64) (record, error) {
+func (p *planted) doUpdate(c ctx, next record) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.usable(c); err != nil {
-		return record{}, err
+		return err
 	}
-	if err := p.accept(next, expected); err != nil {
-		return record{}, err
+	if err := p.accept(next); err != nil {
+		return err
 	}
-	next.Version = p.raise(next, expected)
+	next.Version = p.raise(next)
 	p.put(next)
-	return p.out(p.records[next.ID]), nil
+	return nil
 }
 
-func (p *planted) doAccept(next record, expected int64) error {
+func (p *planted) doAccept(next record) error {
 	old, err := p.find(next.ID)
-	if err == nil && old.Version != expected {
-		err = &durabletasks.ConflictError{Expected: expected, Actual: old.Version}
+	if err == nil && old.Version != next.Version {
+		err = &durabletasks.ConflictError{Expected: next.Version, Actual: old.Version}
 	}
 	return err
 }

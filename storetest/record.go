@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,14 +49,41 @@ func (t *trial) full(id string, n int) durabletasks.Record {
 		"root": number(`{"method":"roots/list","n":%d}`, n),
 	}
 	r.InputResponses = map[string]wire.JSON{"name": number(`{"action":"accept","content":{"n":%d}}`, n)}
-	r.UsedInputKeys = []string{"older", fmt.Sprint("z", n), "name", "a", "root"}
+	r.Questions = questions("older", fmt.Sprint("z", n), "name", "a", "root")
 	r.Result = number(`{"content":[],"n":%d}`, n)
 	r.Error = number(`{"code":-32603,"message":"error %d"}`, n)
 	r.Owner = fmt.Sprint("owner ", n)
+	r.Tool = fmt.Sprint("tool ", n)
 	r.CancelRequested = true
-	r.Undeclared = wire.InputKinds(255 - n)
+	r.UnsupportedInput = wire.InputKinds(255 - n)
 	r.Payload = number(`{"tool":"crawl","arguments":[%d]}`, n)
 	r.Checkpoint = number(`{"page":%d}`, n)
+	return r
+}
+
+// questions returns one question for each key. Their digests are different, and
+// the first has no deadline.
+func questions(keys ...string) []durabletasks.Question {
+	var list []durabletasks.Question
+	for i, key := range keys {
+		q := durabletasks.Question{Key: key, Digest: digest(fmt.Sprint(i, key))}
+		if i > 0 {
+			q.Deadline = time.Date(2026, time.January, 2, 3, 4, i, 567e6, time.UTC)
+		}
+		list = append(list, q)
+	}
+	return list
+}
+
+// digest returns what the engine keeps of a question's text.
+func digest(text string) [16]byte {
+	sum := sha256.Sum256([]byte(text))
+	return [16]byte(sum[:16])
+}
+
+// at returns the record with this version.
+func at(version int64, r durabletasks.Record) durabletasks.Record {
+	r.Version = version
 	return r
 }
 
@@ -107,12 +136,13 @@ func diff(got, want durabletasks.Record) string {
 	d.add("PollInterval", got.PollInterval == want.PollInterval, got.PollInterval, want.PollInterval)
 	d.addMap("InputRequests", got.InputRequests, want.InputRequests)
 	d.addMap("InputResponses", got.InputResponses, want.InputResponses)
-	d.add("UsedInputKeys", slices.Equal(got.UsedInputKeys, want.UsedInputKeys), keys(got.UsedInputKeys), keys(want.UsedInputKeys))
+	d.addQuestions(got.Questions, want.Questions)
 	d.addJSON("Result", got.Result, want.Result)
 	d.addJSON("Error", got.Error, want.Error)
 	d.add("Owner", got.Owner == want.Owner, quoted(got.Owner), quoted(want.Owner))
 	d.add("CancelRequested", got.CancelRequested == want.CancelRequested, got.CancelRequested, want.CancelRequested)
-	d.add("Undeclared", got.Undeclared == want.Undeclared, uint8(got.Undeclared), uint8(want.Undeclared))
+	d.add("Tool", got.Tool == want.Tool, quoted(got.Tool), quoted(want.Tool))
+	d.add("UnsupportedInput", got.UnsupportedInput == want.UnsupportedInput, uint8(got.UnsupportedInput), uint8(want.UnsupportedInput))
 	d.addJSON("Payload", got.Payload, want.Payload)
 	d.addJSON("Checkpoint", got.Checkpoint, want.Checkpoint)
 	d.add("Version", got.Version == want.Version, got.Version, want.Version)
@@ -148,11 +178,29 @@ func (d *differences) addMap(field string, got, want map[string]wire.JSON) {
 	}
 }
 
-// quoted, keys, quotedJSON and located print as a failure shows them: quoted,
-// and cut short; with a location that is not UTC, which may print alike.
+// addQuestions compares two lists. Of lists of the same length it names what
+// differs in the first two questions that do.
+func (d *differences) addQuestions(got, want []durabletasks.Question) {
+	if len(got) != len(want) {
+		*d = append(*d, fmt.Sprintf("Questions has %d entries, want %d", len(got), len(want)))
+		return
+	}
+	for i, q := range got {
+		before, field := len(*d), fmt.Sprintf("Questions[%d]", i)
+		d.add(field+".Key", q.Key == want[i].Key, quoted(q.Key), quoted(want[i].Key))
+		d.add(field+".Digest", q.Digest == want[i].Digest, hex.EncodeToString(q.Digest[:]), hex.EncodeToString(want[i].Digest[:]))
+		d.add(field+".Deadline", sameTime(q.Deadline, want[i].Deadline), located(q.Deadline), located(want[i].Deadline))
+		if len(*d) > before {
+			return
+		}
+	}
+}
+
+// quoted, quotedJSON and located print as a failure shows them: quoted and cut
+// short; a time with its location unless that is UTC, because a location may be
+// named UTC and be another.
 type (
 	quoted     string
-	keys       []string
 	quotedJSON wire.JSON
 	located    time.Time
 )
@@ -165,13 +213,6 @@ func (l located) String() string {
 }
 
 func (q quoted) String() string { return clip(string(q)) }
-
-func (k keys) String() string {
-	if len(k) > 8 {
-		return fmt.Sprintf("%v and %d more", k[:8], len(k)-8)
-	}
-	return fmt.Sprintf("%q", []string(k))
-}
 
 func (q quotedJSON) String() string {
 	if j := wire.JSON(q); !j.IsZero() {

@@ -45,14 +45,13 @@ func updatedSurvive(t *trial) {
 	}
 	for version := range updates {
 		for i := range tasks {
-			t.update(t.full(fmt.Sprint("task ", i), i+version+1), int64(version))
+			t.update(at(int64(version), t.full(fmt.Sprint("task ", i), i+version+1)))
 		}
 	}
 	t.reopen()
 	for i := range tasks {
 		want := t.full(fmt.Sprint("task ", i), i+updates)
-		want.Version = updates
-		t.stored(want, "updated often, after a reopen")
+		t.stored(at(updates, want), "updated often, after a reopen")
 	}
 }
 
@@ -62,30 +61,25 @@ func takenAwayStaysAway(t *trial) {
 	t.create(asked)
 	t.reopen()
 	over := t.record("task")
-	over.UsedInputKeys = asked.UsedInputKeys
-	t.update(over, 0)
-	over.Version = 1
+	over.Questions = asked.Questions
+	over = t.update(over)
 	t.reopen()
 	t.stored(over, "after an Update that left most fields out, and a reopen")
-	bare := t.record("task")
-	t.update(bare, 1)
+	bare := t.update(at(1, t.record("task")))
 	t.reopen()
-	bare.Version = 2
 	t.stored(bare, "after an Update that left every optional field out, and a reopen")
 }
 
 func versionsSurvive(t *trial) {
 	r := t.record("task")
 	t.create(r)
-	t.update(r, 0)
-	r = t.update(r, 1)
+	r = t.update(t.update(r))
 	t.reopen()
-	for _, stale := range []int64{0, 1, 3} {
-		t.refused(t.full("task", 1), stale, r)
+	for _, version := range []int64{0, 1, 3} {
+		t.refused(at(version, t.full("task", 1)), r)
 	}
 	r.StatusMessage = "updated"
-	t.update(r, 2)
-	r.Version = 3
+	r = t.update(r)
 	t.reopen()
 	t.stored(r, "after a reopen")
 }
@@ -94,12 +88,12 @@ func hostileSurvives(t *trial) {
 	var want []durabletasks.Record
 	for i, s := range hostile {
 		r := t.record(s)
-		r.StatusMessage, r.Owner = s, hostile[len(hostile)-1-i]
+		r.StatusMessage, r.Owner, r.Tool = s, hostile[len(hostile)-1-i], s
 		want = append(want, r)
 	}
 	keys := t.record("all keys")
 	keys.InputRequests, keys.InputResponses = hostileMap(), hostileMap()
-	keys.UsedInputKeys = hostile
+	keys.Questions = questions(hostile...)
 	want = append(want, keys)
 	for i, fragile := range fragileJSON {
 		r := t.record(fmt.Sprint("json ", i))
@@ -120,10 +114,9 @@ func mebibyteSurvives(t *trial) {
 	r.Payload = mebibytes()[0]
 	t.create(r)
 	r.Checkpoint = mebibytes()[1]
-	t.update(r, 0)
+	r = t.update(r)
 	t.create(t.record("small"))
 	t.reopen()
-	r.Version = 1
 	t.stored(r, "after a reopen")
 	t.stored(t.record("small"), "after a reopen")
 }
@@ -160,17 +153,17 @@ func refusedLeaveNothing(t *trial) {
 	r := t.record("task")
 	t.create(r)
 	r.StatusMessage = "updated"
-	r = t.update(r, 0)
+	r = t.update(r)
 
 	err := t.store.Create(context.Background(), t.full("task", 1))
 	t.wants(err, durabletasks.ErrExists, "second Create")
-	_, err = t.store.Update(context.Background(), t.full("task", 2), 0)
+	err = t.store.Update(context.Background(), t.full("task", 2))
 	t.conflicts(err, "Update from version 0 of a task at version 1")
-	_, err = t.store.Update(ctx, t.full("task", 3), 1)
+	err = t.store.Update(ctx, at(1, t.full("task", 3)))
 	t.wants(err, context.Canceled, "Update with a cancelled context")
 	err = t.store.Create(ctx, t.full("never", 4))
 	t.wants(err, context.Canceled, "Create with a cancelled context")
-	_, err = t.store.Update(context.Background(), t.full("never", 5), 0)
+	err = t.store.Update(context.Background(), t.full("never", 5))
 	t.wants(err, durabletasks.ErrNotFound, "Update of an unknown task")
 
 	t.reopen()
@@ -184,7 +177,7 @@ func reopenedGoesOn(t *trial) {
 	t.create(t.expiring("first", time.Hour))
 	t.create(t.full("second", 0))
 	t.reopen()
-	t.update(t.expiring("first", 2*time.Hour), 0)
+	t.update(t.expiring("first", 2*time.Hour))
 	t.create(t.record("third"))
 	err := t.store.Create(context.Background(), t.record("second"))
 	t.wants(err, durabletasks.ErrExists, "Create with an id that was taken before a reopen")
@@ -211,7 +204,7 @@ func acknowledgedSurvives(t *trial) {
 			err = t.store.Create(context.Background(), t.stamped(id, 0))
 		} else {
 			version = 1
-			_, err = t.store.Update(context.Background(), t.stamped(id, 1), 0)
+			err = t.store.Update(context.Background(), at(0, t.stamped(id, 1)))
 		}
 		if err == nil {
 			mu.Lock()

@@ -146,7 +146,7 @@ func scanShowsUpdated(t *trial) {
 		if len(shown)%3 == 0 {
 			r.Status = durabletasks.StatusCompleted
 		}
-		if r = t.update(r, r.Version); !r.Status.Terminal() {
+		if r = t.update(r); !r.Status.Terminal() {
 			want = append(want, r)
 		}
 		return true
@@ -164,10 +164,10 @@ func scanShowsCurrent(t *trial) {
 	r := t.record("task")
 	t.create(r)
 	r.Status = durabletasks.StatusInputRequired
-	r = t.update(r, 0)
+	r = t.update(r)
 	t.shows("after an Update", r)
 	r.Status = durabletasks.StatusCompleted
-	t.update(r, 1)
+	t.update(r)
 	t.shows("after the task was completed")
 	t.create(t.expiring("swept", time.Hour))
 	t.sweep(t.began.Add(time.Hour), 1)
@@ -213,7 +213,7 @@ func scanVisitMayCall(t *trial) {
 		visits++
 		t.stored(r, "read by visit")
 		r.Status = durabletasks.StatusFailed
-		t.update(r, r.Version)
+		t.update(r)
 		if err := t.store.Create(ctx, t.full(r.ID+" finished", 2)); err != nil {
 			t.fatalf("Create by visit: %v", err)
 		}
@@ -286,7 +286,7 @@ func scanGoesOn(t *trial) {
 			for i := range 2 {
 				r := t.record(fmt.Sprint("completed ", i))
 				r.Status = durabletasks.StatusCompleted
-				t.update(r, 0)
+				t.update(r)
 			}
 		}
 		return true
@@ -426,7 +426,7 @@ func scanAfterReopen(t *trial) {
 	for _, r := range []durabletasks.Record{working, asking, finished} {
 		t.create(r)
 	}
-	t.update(t.full("finished", 2), 0)
+	t.update(t.full("finished", 2))
 	t.reopen()
 	t.shows("after a reopen", working, asking)
 }
@@ -439,7 +439,7 @@ func scanShowsOwn(t *trial) {
 	t.shows("beside another instance", one)
 	second.shows("beside another instance", other)
 	one.StatusMessage = "updated by the other"
-	one = second.update(one, 0)
+	one = second.update(one)
 	second.shows("after an Update of what another instance created", other)
 	t.shows("after another instance's Update", one)
 }

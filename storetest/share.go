@@ -35,11 +35,10 @@ func visibleToOthers(t *trial) {
 		if version%2 == 1 {
 			from, to = other, t
 		}
-		from.update(next, version)
-		next.Version = version + 1
+		next = from.update(at(version, next))
 		to.stored(next, "after another instance's Update")
 		from.stored(next, "after its own Update")
-		to.refused(t.full("task", 9), version, next)
+		to.refused(at(version, t.full("task", 9)), next)
 	}
 	other.create(t.expiring("new", time.Hour))
 	t.stored(t.expiring("new", time.Hour), "after another instance's Create")
@@ -100,12 +99,11 @@ func instancesCloseAlone(t *trial) {
 	other.allClosed("task")
 	t.stored(r, "after another instance was closed")
 	r.StatusMessage = "updated"
-	t.update(r, 0)
+	r = t.update(r)
 	other = t.on(t.share())
 	if err := t.store.Close(); err != nil {
 		t.fatalf("Close beside another instance: %v", err)
 	}
-	r.Version = 1
 	other.stored(r, "after the instance that wrote it was closed")
-	other.update(r, 1)
+	other.update(r)
 }

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,6 +18,7 @@ var stringChecks = []check{
 	{"S15", "long-strings-are-kept", 0, longIsKept},
 	{"S15", "many-keys-are-kept", 0, manyKeysAreKept},
 	{"S15", "large-records-are-kept", 0, largeIsKept},
+	{"S15", "oversized-records-are-kept-or-refused", 0, oversizedIsKeptOrRefused},
 }
 
 // hostile are strings that something between a caller and a disk is known to
@@ -57,7 +60,7 @@ func (t *trial) idsAreKept(ids []string) {
 		r.Checkpoint = number("%d", i)
 		t.stored(r, "after Create, beside similar ids")
 		r.Checkpoint = number(`{"updated":%d}`, i)
-		t.update(r, 0)
+		t.update(r)
 	}
 	for i, id := range ids {
 		r := t.record(id)
@@ -72,17 +75,15 @@ func keysAreArbitrary(t *trial) {
 		r := t.record(fmt.Sprint("key ", i))
 		r.InputRequests = map[string]wire.JSON{s: text("request")}
 		r.InputResponses = map[string]wire.JSON{s: text("response")}
-		r.UsedInputKeys = []string{s}
+		r.Questions = questions(s)
 		t.create(r)
 		t.stored(r, "with the key "+clip(s))
 	}
 	r := t.record("all keys")
 	t.create(r)
 	r.InputRequests, r.InputResponses = hostileMap(), hostileMap()
-	r.UsedInputKeys = hostile
-	t.update(r, 0)
-	r.Version = 1
-	t.stored(r, "with many keys")
+	r.Questions = questions(hostile...)
+	t.stored(t.update(r), "with many keys")
 }
 
 func textsAreArbitrary(t *trial) {
@@ -91,9 +92,8 @@ func textsAreArbitrary(t *trial) {
 	for i, s := range hostile {
 		r.StatusMessage = s
 		r.Owner = hostile[len(hostile)-1-i]
-		got := t.update(r, int64(i))
-		r.Version = int64(i) + 1
-		t.same(got, r, "as Update returned it, with the text "+clip(s))
+		r.Tool = hostile[(i+1)%len(hostile)]
+		r = t.update(r)
 		t.stored(r, "with the text "+clip(s))
 	}
 }
@@ -107,8 +107,8 @@ var broken = []string{"\xff", "\xfe", "a\xffb", "\xc0\x80", "\xed\xa0\x80", "\xe
 func invalidUTF8IsKept(t *trial) {
 	t.idsAreKept(broken)
 	r := t.record("task")
-	r.StatusMessage, r.Owner = "\xff", "\xfe"
-	r.UsedInputKeys = broken
+	r.StatusMessage, r.Owner, r.Tool = "\xff", "\xfe", "\xc0\x80"
+	r.Questions = questions(broken...)
 	r.InputRequests = make(map[string]wire.JSON)
 	for i, s := range broken {
 		r.InputRequests[s] = number("%d", i)
@@ -119,9 +119,10 @@ func invalidUTF8IsKept(t *trial) {
 
 // What a store must take, at least.
 const (
-	longID   = 10 << 10
-	longText = 65 << 10
-	manyKeys = 1000
+	longID      = 10 << 10
+	longText    = 65 << 10
+	manyKeys    = 1000
+	largeRecord = 4 << 20
 )
 
 // long returns a record whose strings are as long as a store must take them;
@@ -129,10 +130,10 @@ const (
 func (t *trial) long(letter string) durabletasks.Record {
 	r := t.record(strings.Repeat("i", longID-1) + letter)
 	s := strings.Repeat("s", longText-1) + letter
-	r.StatusMessage, r.Owner = s, s
+	r.StatusMessage, r.Owner, r.Tool = s, s, s
 	r.InputRequests = map[string]wire.JSON{s: text("request " + letter)}
 	r.InputResponses = map[string]wire.JSON{s: text("response " + letter)}
-	r.UsedInputKeys = []string{s}
+	r.Questions = questions(s)
 	return r
 }
 
@@ -143,11 +144,8 @@ func longIsKept(t *trial) {
 	for _, letter := range []string{"a", "b"} {
 		t.stored(t.long(letter), "with long strings, beside similar ones")
 		next := t.long(letter)
-		next.StatusMessage, next.Owner = next.Owner+"!", next.Owner+"?"
-		got := t.update(next, 0)
-		next.Version = 1
-		t.same(got, next, "as Update returned it")
-		t.stored(next, "with long strings, after Update")
+		next.StatusMessage, next.Owner, next.Tool = next.Owner+"!", next.Owner+"?", next.Owner+"."
+		t.stored(t.update(next), "with long strings, after Update")
 	}
 }
 
@@ -155,12 +153,14 @@ func longIsKept(t *trial) {
 func (t *trial) many(id string) durabletasks.Record {
 	r := t.record(id)
 	r.InputRequests, r.InputResponses = make(map[string]wire.JSON), make(map[string]wire.JSON)
+	var keys []string
 	for i := range manyKeys {
 		key := fmt.Sprint("key ", i)
 		r.InputRequests[key] = number(`{"request":%d}`, i)
 		r.InputResponses[key] = number(`{"response":%d}`, i)
-		r.UsedInputKeys = append(r.UsedInputKeys, key)
+		keys = append(keys, key)
 	}
+	r.Questions = questions(keys...)
 	return r
 }
 
@@ -170,11 +170,7 @@ func manyKeysAreKept(t *trial) {
 	t.stored(r, "after Create with many keys")
 	r = t.record("updated")
 	t.create(r)
-	r = t.many("updated")
-	got := t.update(r, 0)
-	r.Version = 1
-	t.same(got, r, "as Update returned it")
-	t.stored(r, "after Update with many keys")
+	t.stored(t.update(t.many("updated")), "after Update with many keys")
 }
 
 // largeIsKept has much in every field, almost 4 MiB together.
@@ -186,8 +182,51 @@ func largeIsKept(t *trial) {
 	t.create(r)
 	t.stored(r, "after Create, with almost 4 MiB")
 	r.Payload, r.Checkpoint = r.Checkpoint, r.Payload
-	got := t.update(r, 0)
-	r.Version = 1
-	t.same(got, r, "as Update returned it")
-	t.stored(r, "after Update, with almost 4 MiB")
+	t.stored(t.update(r), "after Update, with almost 4 MiB")
+}
+
+// oversized returns a record of 17 MiB, which is more than package wal and some
+// databases take. Its values are one, so that it is small in memory.
+func (t *trial) oversized(id string) durabletasks.Record {
+	r := t.record(id)
+	r.InputResponses = make(map[string]wire.JSON)
+	for i := range 17 {
+		r.InputResponses[fmt.Sprint("key ", i)] = mebibytes()[0]
+	}
+	return r
+}
+
+func oversizedIsKeptOrRefused(t *trial) {
+	ctx := context.Background()
+	r := t.oversized("created")
+	if t.fits(t.store.Create(ctx, r), "Create of a record of 17 MiB") {
+		t.stored(r, "after Create, with 17 MiB")
+	} else {
+		t.gone(r.ID, "whose Create was refused for its size")
+	}
+	r = t.record("updated")
+	t.create(r)
+	next := t.oversized(r.ID)
+	if t.fits(t.store.Update(ctx, next), "Update to a record of 17 MiB") {
+		t.stored(at(1, next), "after Update, with 17 MiB")
+	} else {
+		t.stored(r, "after an Update that was refused for its size")
+		t.stored(t.update(r), "after an Update that was refused for its size, and another")
+	}
+}
+
+// fits reports whether a call with an oversized record succeeded. It may fail
+// only for the size.
+func (t *trial) fits(err error, call string) bool {
+	if err == nil {
+		return true
+	}
+	var tooLarge *durabletasks.TooLargeError
+	if !errors.As(err, &tooLarge) {
+		t.fatalf("%s: got %s, want none or a *TooLargeError", call, quoteError(err))
+	}
+	if tooLarge.Limit < largeRecord {
+		t.fatalf("%s: the *TooLargeError names a limit of %d bytes; a store takes records of %d", call, tooLarge.Limit, largeRecord)
+	}
+	return false
 }

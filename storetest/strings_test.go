@@ -2,8 +2,11 @@ package storetest_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"testing"
 
+	"github.com/mcp-durable-tasks/durabletasks"
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
@@ -63,14 +66,10 @@ var stringDefects = []defect{
 		also:  []string{"S11/hostile-strings-and-json-survive"},
 	},
 	{
-		name: "used keys are joined by commas",
+		name: "a key of a question ends at a comma",
 		plant: func(p *planted) {
 			p.in = func(r record) record {
-				r = r.Clone()
-				if joined := strings.Join(r.UsedInputKeys, ","); joined != "" {
-					r.UsedInputKeys = strings.Split(joined, ",")
-				}
-				return r
+				return eachQuestion(r, func(q *durabletasks.Question) { q.Key, _, _ = strings.Cut(q.Key, ",") })
 			}
 		},
 		fails: []string{"S15/keys-are-arbitrary-strings"},
@@ -81,6 +80,17 @@ var stringDefects = []defect{
 		plant: func(p *planted) {
 			p.in = func(r record) record {
 				r.StatusMessage = strings.ReplaceAll(r.StatusMessage, "\r\n", "\n")
+				return r.Clone()
+			}
+		},
+		fails: []string{"S15/texts-are-arbitrary-strings"},
+		also:  []string{"S11/hostile-strings-and-json-survive"},
+	},
+	{
+		name: "names of tools are trimmed",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r.Tool = strings.TrimSpace(r.Tool)
 				return r.Clone()
 			}
 		},
@@ -142,10 +152,10 @@ var stringDefects = []defect{
 		also:  []string{"S11/long-strings-and-many-keys-survive"},
 	},
 	{
-		name: "there are 255 keys",
+		name: "there are 255 questions",
 		plant: func(p *planted) {
 			p.in = func(r record) record {
-				r.UsedInputKeys = r.UsedInputKeys[:min(len(r.UsedInputKeys), 255)]
+				r.Questions = r.Questions[:min(len(r.Questions), 255)]
 				return r.Clone()
 			}
 		},
@@ -155,28 +165,108 @@ var stringDefects = []defect{
 	{
 		name: "records have 3 MiB",
 		plant: func(p *planted) {
-			p.admit = func(r record) error {
-				size := 0
-				eachJSON(r, func(j wire.JSON) wire.JSON {
-					size += j.Len()
-					return j
-				})
-				if size > 3<<20 {
-					return errors.New("too large")
-				}
-				return p.doAdmit(r)
-			}
+			limit(p, 3<<20, func(size int) error { return &durabletasks.TooLargeError{Size: size, Limit: 3 << 20} })
 		},
 		fails: []string{"S15/large-records-are-kept"},
+		also:  []string{"S15/oversized-records-are-kept-or-refused"},
 	},
+	{
+		name:  "records have 8 MiB, and the error for more has no type",
+		plant: func(p *planted) { limit(p, 8<<20, func(int) error { return durabletasks.ErrTooLarge }) },
+		fails: []string{"S15/oversized-records-are-kept-or-refused"},
+	},
+	{
+		name:  "records have 8 MiB, and the error for more is one of the database",
+		plant: func(p *planted) { limit(p, 8<<20, func(int) error { return errors.New("packet too large") }) },
+		fails: []string{"S15/oversized-records-are-kept-or-refused"},
+	},
+	{
+		name: "records have 8 MiB, and the error for more names a limit of 1 MiB",
+		plant: func(p *planted) {
+			limit(p, 8<<20, func(size int) error { return &durabletasks.TooLargeError{Size: size, Limit: 1 << 20} })
+		},
+		fails: []string{"S15/oversized-records-are-kept-or-refused"},
+	},
+	{
+		name: "records have 8 MiB, and what is refused for its size is stored",
+		plant: func(p *planted) {
+			p.update = func(c ctx, next record) error {
+				if err := p.doUpdate(c, next); err != nil {
+					return err
+				}
+				return tooLarge(next)
+			}
+		},
+		fails: []string{"S15/oversized-records-are-kept-or-refused"},
+	},
+	{
+		name: "records have 8 MiB, and the rest is cut off",
+		plant: func(p *planted) {
+			p.in = func(r record) record {
+				r = r.Clone()
+				if tooLarge(r) != nil {
+					clear(r.InputResponses)
+				}
+				return r
+			}
+		},
+		fails: []string{"S15/oversized-records-are-kept-or-refused"},
+	},
+}
+
+// size returns how much JSON a record has.
+func size(r record) int {
+	n := 0
+	eachJSON(r, func(j wire.JSON) wire.JSON {
+		n += j.Len()
+		return j
+	})
+	return n
+}
+
+// limit makes the store refuse records with more JSON than this.
+func limit(p *planted, most int, refuse func(size int) error) {
+	p.admit = func(r record) error {
+		if n := size(r); n > most {
+			return refuse(n)
+		}
+		return p.doAdmit(r)
+	}
+	p.accept = func(next record) error {
+		if n := size(next); n > most {
+			return refuse(n)
+		}
+		return p.doAccept(next)
+	}
+}
+
+// tooLarge returns the error for a record with more than 8 MiB, or nil.
+func tooLarge(r record) error {
+	const most = 8 << 20
+	if n := size(r); n > most {
+		return &durabletasks.TooLargeError{Size: n, Limit: most}
+	}
+	return nil
+}
+
+// TestOversizedRecordsMayBeRefused has a store that does, as package wal does.
+func TestOversizedRecordsMayBeRefused(t *testing.T) {
+	s := subject(func(p *planted) {
+		limit(p, 8<<20, func(n int) error {
+			return fmt.Errorf("wrapped: %w", &durabletasks.TooLargeError{Size: n, Limit: 8 << 20})
+		})
+	})
+	if failure := outcome(t, s, "S15/oversized-records-are-kept-or-refused").Failure; failure != "" {
+		t.Error(failure)
+	}
 }
 
 // eachString returns r with f applied to its texts and keys.
 func eachString(r record, f func(string) string) record {
 	r = r.Clone()
-	r.StatusMessage, r.Owner = f(r.StatusMessage), f(r.Owner)
-	for i, key := range r.UsedInputKeys {
-		r.UsedInputKeys[i] = f(key)
+	r.StatusMessage, r.Owner, r.Tool = f(r.StatusMessage), f(r.Owner), f(r.Tool)
+	for i := range r.Questions {
+		r.Questions[i].Key = f(r.Questions[i].Key)
 	}
 	for _, m := range []*map[string]wire.JSON{&r.InputRequests, &r.InputResponses} {
 		changed := make(map[string]wire.JSON)
@@ -194,19 +284,13 @@ func underID(p *planted, f func(string) string) {
 		r.ID = f(r.ID)
 		return r
 	}
-	named := func(r record, id string, err error) (record, error) {
+	p.create = func(c ctx, r record) error { return p.doCreate(c, stored(r)) }
+	p.get = func(c ctx, id string) (record, error) {
+		r, err := p.doGet(c, f(id))
 		if err == nil {
 			r.ID = id
 		}
 		return r, err
 	}
-	p.create = func(c ctx, r record) error { return p.doCreate(c, stored(r)) }
-	p.get = func(c ctx, id string) (record, error) {
-		r, err := p.doGet(c, f(id))
-		return named(r, id, err)
-	}
-	p.update = func(c ctx, next record, expected int64) (record, error) {
-		r, err := p.doUpdate(c, stored(next), expected)
-		return named(r, next.ID, err)
-	}
+	p.update = func(c ctx, next record) error { return p.doUpdate(c, stored(next)) }
 }

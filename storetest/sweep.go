@@ -144,18 +144,17 @@ func sweptIDsAreFree(t *trial) {
 	ctx := context.Background()
 	r := t.full("task", 1)
 	t.create(r)
-	t.update(r, 0)
-	at, _ := r.ExpiresAt()
-	t.sweep(at, 1)
+	t.update(r)
+	expiry, _ := r.ExpiresAt()
+	t.sweep(expiry, 1)
 	next := t.record("task")
 	if err := t.store.Create(ctx, next); err != nil {
 		t.fatalf("Create with the id of a task that was swept: %v", err)
 	}
 	t.stored(next, "created with the id of a task that was swept")
 	next.StatusMessage = "updated"
-	t.update(next, 0)
-	t.sweep(at, 0)
-	next.Version = 1
+	next = t.update(next)
+	t.sweep(expiry, 0)
 	t.stored(next, "created with the id of a task that was swept, after another Sweep")
 }
 
@@ -214,7 +213,7 @@ func updateAndSweepAgree(t *trial) {
 				if round%2 == 1 {
 					<-begins
 				}
-				_, errs[i] = t.store.Update(context.Background(), t.record(id(i)), 0)
+				errs[i] = t.store.Update(context.Background(), t.record(id(i)))
 				return
 			}
 			for range round {
@@ -234,9 +233,7 @@ func updateAndSweepAgree(t *trial) {
 				gone++
 				continue
 			}
-			want := t.record(id(i))
-			want.Version = 1
-			t.stored(want, "whose TTL an Update has taken away, beside a Sweep")
+			t.stored(at(1, t.record(id(i))), "whose TTL an Update has taken away, beside a Sweep")
 		}
 		if swept != gone {
 			t.fatalf("Sweep counted %d records, but %d Updates beside it found none", swept, gone)
@@ -272,18 +269,18 @@ func (t *trial) clockGoesBack(meanwhile func()) {
 	for i := range statuses {
 		r := t.full(fmt.Sprint("task ", i), i)
 		t.create(r)
-		want = append(want, t.update(r, 0))
+		want = append(want, t.update(r))
 	}
 	const ahead = 1000 * 24 * time.Hour
 	t.advance(ahead)
 	meanwhile()
 	for _, r := range want {
 		t.expired(r.ID, "when the clock was ahead")
-		_, err := t.store.Update(ctx, t.record(r.ID), 1)
+		err := t.store.Update(ctx, at(1, t.record(r.ID)))
 		t.wants(err, durabletasks.ErrNotFound, "Update of a task that is expired, when the clock was ahead")
 	}
 	t.create(t.record("new"))
-	t.update(t.record("new"), 0)
+	t.update(t.record("new"))
 	t.sweep(t.began, 0)
 	meanwhile()
 	t.advance(-ahead)

@@ -316,20 +316,19 @@ var sweepDefects = []defect{
 	{
 		name: "an update brings back what a sweep removed meanwhile",
 		plant: func(p *planted) {
-			p.update = func(c ctx, next record, expected int64) (record, error) {
-				if err := p.lookFirst(c, next, expected); err != nil {
-					return record{}, err
+			p.update = func(c ctx, next record) error {
+				if err := p.lookFirst(c, next); err != nil {
+					return err
 				}
 				p.mu.Lock()
 				if old, ok := p.records[next.ID]; !ok && p.usable(c) == nil {
-					next.Version = expected
 					p.put(next)
-				} else if ok && old.Version != expected {
+				} else if ok && old.Version != next.Version {
 					p.mu.Unlock()
-					return record{}, &durabletasks.ConflictError{Expected: expected, Actual: old.Version}
+					return &durabletasks.ConflictError{Expected: next.Version, Actual: old.Version}
 				}
 				p.mu.Unlock()
-				return p.doUpdate(c, next, expected)
+				return p.doUpdate(c, next)
 			}
 		},
 		fails: []string{"S10/update-and-sweep-agree"},

@@ -303,13 +303,13 @@ func (t *trial) get(id string) durabletasks.Record {
 	return r
 }
 
-// update replaces the record of a task, which must succeed.
-func (t *trial) update(next durabletasks.Record, expected int64) durabletasks.Record {
-	r, err := t.store.Update(context.Background(), next, expected)
-	if err != nil {
-		t.fatalf("Update of task %s from version %d: %v", clip(next.ID), expected, err)
+// update replaces the record of a task, which must succeed, and returns what
+// must be stored now.
+func (t *trial) update(next durabletasks.Record) durabletasks.Record {
+	if err := t.store.Update(context.Background(), next); err != nil {
+		t.fatalf("Update of task %s from version %d: %v", clip(next.ID), next.Version, err)
 	}
-	return r
+	return at(next.Version+1, next)
 }
 
 // sweep sweeps, which must succeed and remove n records.
@@ -341,8 +341,7 @@ func (t *trial) same(got, want durabletasks.Record, when string) {
 func (t *trial) gone(id, when string) {
 	_, err := t.store.Get(context.Background(), id)
 	t.wants(err, durabletasks.ErrNotFound, "Get of task %s %s", clip(id), when)
-	next := t.record(id)
-	_, err = t.store.Update(context.Background(), next, 0)
+	err = t.store.Update(context.Background(), t.record(id))
 	t.wants(err, durabletasks.ErrNotFound, "Update of task %s %s", clip(id), when)
 }
 

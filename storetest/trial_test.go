@@ -28,11 +28,11 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 	}{
 		"a wrong answer": {
 			subject: subject(func(p *planted) {
-				p.accept = func(record, int64) error { return nil }
+				p.accept = func(record) error { return nil }
 			}),
 			check: check,
 			want: []string{
-				"S06: an Update whose expected version is not the stored one changes nothing and reports a *ConflictError.",
+				"S06: an Update whose Version is not the stored one, be it lower or higher, changes nothing and reports a *ConflictError.",
 				"Update from version 0 of a task at version 1: got no error, want a *ConflictError",
 			},
 		},
@@ -49,7 +49,7 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 		"a hanging call": {
 			subject: func() storetest.Subject {
 				s := subject(func(p *planted) {
-					p.update = func(ctx, record, int64) (record, error) { select {} }
+					p.update = func(ctx, record) error { select {} }
 				})
 				s.Timeout = 100 * time.Millisecond
 				return s
@@ -70,7 +70,7 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 		},
 		"a panic": {
 			subject: subject(func(p *planted) {
-				p.update = func(ctx, record, int64) (record, error) { panic("no table") }
+				p.update = func(ctx, record) error { panic("no table") }
 			}),
 			check: check,
 			want:  []string{`Update of task "task" from version 0 panicked: no table`, "trial_test.go:"},

@@ -14,7 +14,6 @@ var updateChecks = []check{
 	{"S05", "create-stores-version-zero", 0, createStoresZero},
 	{"S05", "each-update-adds-one", 0, eachUpdateAddsOne},
 	{"S05", "unchanged-update-adds-one", 0, unchangedAddsOne},
-	{"S05", "version-passed-in-is-ignored", 0, versionPassedInIsIgnored},
 	{"S05", "recreated-task-starts-at-zero", 0, recreatedStartsAtZero},
 	{"S05", "hundreds-of-updates-are-counted", 0, hundredsAreCounted},
 
@@ -34,9 +33,7 @@ func createStoresZero(t *trial) {
 		if got := t.get(r.ID).Version; got != 0 {
 			t.fatalf("Create of a record that says version %d stored version %d", version, got)
 		}
-		if got := t.update(r, 0).Version; got != 1 {
-			t.fatalf("first Update after a Create that said version %d returned version %d", version, got)
-		}
+		t.update(at(0, r))
 	}
 }
 
@@ -46,9 +43,7 @@ func eachUpdateAddsOne(t *trial) {
 	for version := range int64(12) {
 		r := t.record("task")
 		r.StatusMessage = fmt.Sprint(version)
-		if got := t.update(r, version).Version; got != version+1 {
-			t.fatalf("Update from version %d returned version %d", version, got)
-		}
+		t.update(at(version, r))
 		if got := t.get("task").Version; got != version+1 {
 			t.fatalf("Update from version %d stored version %d", version, got)
 		}
@@ -62,27 +57,9 @@ func unchangedAddsOne(t *trial) {
 	r := t.record("task")
 	t.create(r)
 	for version := range int64(3) {
-		if got := t.update(r, version).Version; got != version+1 {
-			t.fatalf("Update from version %d that changes nothing returned version %d", version, got)
-		}
+		r = t.update(r)
 		if got := t.get("task").Version; got != version+1 {
 			t.fatalf("Update from version %d that changes nothing stored version %d", version, got)
-		}
-	}
-}
-
-func versionPassedInIsIgnored(t *trial) {
-	t.create(t.record("task"))
-	expected := int64(0)
-	for _, passed := range []int64{99, 0, -5, 1, 1 << 62} {
-		r := t.record("task")
-		r.Version = passed
-		if got := t.update(r, expected).Version; got != expected+1 {
-			t.fatalf("Update from version %d with a record that says %d returned version %d", expected, passed, got)
-		}
-		expected++
-		if got := t.get("task").Version; got != expected {
-			t.fatalf("Update from version %d with a record that says %d stored version %d", expected-1, passed, got)
 		}
 	}
 }
@@ -90,8 +67,7 @@ func versionPassedInIsIgnored(t *trial) {
 func recreatedStartsAtZero(t *trial) {
 	r := t.expiring("task", time.Hour)
 	t.create(r)
-	t.update(r, 0)
-	t.update(r, 1)
+	t.update(t.update(r))
 	t.sweep(r.CreatedAt.Add(time.Hour), 1)
 	t.create(r)
 	if got := t.get("task").Version; got != 0 {
@@ -103,20 +79,17 @@ func recreatedStartsAtZero(t *trial) {
 func hundredsAreCounted(t *trial) {
 	r := t.record("task")
 	t.create(r)
-	for version := range int64(300) {
-		if got := t.update(r, version).Version; got != version+1 {
-			t.fatalf("Update from version %d returned version %d", version, got)
-		}
+	for range 300 {
+		r = t.update(r)
 	}
-	r.Version = 300
 	t.stored(r, "after 300 updates")
 }
 
 // refused checks that an Update from a version that is not the stored one is
 // a conflict, and that the task stays as stored.
-func (t *trial) refused(next durabletasks.Record, expected int64, stored durabletasks.Record) {
-	_, err := t.store.Update(context.Background(), next, expected)
-	t.conflicts(err, "Update from version %d of a task at version %d", expected, stored.Version)
+func (t *trial) refused(next, stored durabletasks.Record) {
+	err := t.store.Update(context.Background(), next)
+	t.conflicts(err, "Update from version %d of a task at version %d", next.Version, stored.Version)
 	t.stored(stored, "after an Update that was refused")
 }
 
@@ -139,12 +112,9 @@ func staleChangesNothing(t *trial) {
 	t.create(r)
 	for version := range int64(3) {
 		r.StatusMessage = fmt.Sprint("from version ", version)
-		r = t.update(r, version)
+		r = t.update(r)
 		for stale := range version + 1 {
-			next := t.full("task", int(stale))
-			t.refused(next, stale, r)
-			next.Version = r.Version // as if it had been read just now
-			t.refused(next, stale, r)
+			t.refused(at(stale, t.full("task", int(stale))), r)
 		}
 	}
 }
@@ -152,24 +122,21 @@ func staleChangesNothing(t *trial) {
 func aheadChangesNothing(t *trial) {
 	r := t.record("task")
 	t.create(r)
-	for _, expected := range []int64{1, 2, -1, 1 << 62} {
-		next := t.full("task", 1)
-		next.Version = expected
-		t.refused(next, expected, r)
+	for _, version := range []int64{1, 2, -1, 1 << 62} {
+		t.refused(at(version, t.full("task", 1)), r)
 	}
 }
 
 func conflictNamesVersions(t *trial) {
 	r := t.record("task")
 	t.create(r)
-	t.update(r, 0)
-	t.update(r, 1)
-	for _, expected := range []int64{0, 1, 5} {
-		_, err := t.store.Update(context.Background(), r, expected)
-		t.conflicts(err, "Update from version %d of a task at version 2", expected)
-		if c := conflict(err); c.Expected != expected || c.Actual != 2 {
-			t.fatalf("Update from version %d of a task at version 2: the conflict says expected %d, actual %d",
-				expected, c.Expected, c.Actual)
+	t.update(t.update(r))
+	for _, version := range []int64{0, 1, 5} {
+		err := t.store.Update(context.Background(), at(version, r))
+		t.conflicts(err, "Update from version %d of a task at version 2", version)
+		if c := conflict(err); c.Expected != version || c.Actual != 2 {
+			t.fatalf("Update from version %d of a task at version 2: the *ConflictError has Expected %d and Actual %d, want %d and 2",
+				version, c.Expected, c.Actual, version)
 		}
 	}
 }
@@ -183,14 +150,14 @@ func timesDecideNothing(t *trial) {
 	for version, shift := range []time.Duration{0, 0, time.Hour, -time.Hour, time.Millisecond} {
 		r.LastUpdatedAt = base.Add(shift)
 		r.StatusMessage = fmt.Sprint("from version ", version)
-		r = t.update(r, int64(version))
+		stale := r
+		r = t.update(r)
 		t.stored(r, fmt.Sprintf("updated with a time moved by %v", shift))
 
-		stale := r
 		stale.StatusMessage = "stale"
-		t.refused(stale, int64(version), r)
+		t.refused(stale, r)
 		stale.LastUpdatedAt = r.LastUpdatedAt.Add(time.Hour)
-		t.refused(stale, int64(version), r)
+		t.refused(stale, r)
 	}
 }
 
@@ -205,10 +172,9 @@ func oneUpdateWins(t *trial) {
 // status that a task can have. The winner's record must be stored whole.
 func (t *trial) oneUpdates(id string, version int64, instances []*trial) {
 	const writers = 8
-	var results [writers]durabletasks.Record
 	var errs [writers]error
 	t.parallel(writers, func(i int) {
-		results[i], errs[i] = instances[i%len(instances)].store.Update(context.Background(), t.full(id, i), version)
+		errs[i] = instances[i%len(instances)].store.Update(context.Background(), at(version, t.full(id, i)))
 	})
 	winner := -1
 	for i, err := range errs {
@@ -223,9 +189,7 @@ func (t *trial) oneUpdates(id string, version int64, instances []*trial) {
 	if winner < 0 {
 		t.fatalf("none of %d concurrent Updates from version %d succeeded", writers, version)
 	}
-	want := t.full(id, winner)
-	want.Version = version + 1
-	t.same(results[winner], want, "as the winning Update returned it")
+	want := at(version+1, t.full(id, winner))
 	for _, t := range instances {
 		t.stored(want, "after concurrent Updates")
 	}
@@ -247,7 +211,7 @@ func noUpdateIsLost(t *trial) {
 				t.fatalf("Checkpoint is %v: %v", quotedJSON(r.Checkpoint), err)
 			}
 			r.Checkpoint = number("%d", n+1)
-			if _, err := t.store.Update(context.Background(), r, r.Version); err == nil {
+			if err := t.store.Update(context.Background(), r); err == nil {
 				done++
 			} else {
 				t.conflicts(err, "Update from version %d, beside others", r.Version)

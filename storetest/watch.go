@@ -72,7 +72,7 @@ func (w *watch) begun(t, other *trial) {
 		case <-patience:
 			t.fatalf("Watch did not call changed while another instance updated a task %d times", version)
 		case <-time.After(10 * time.Millisecond):
-			other.update(t.record("first"), version)
+			other.update(at(version, t.record("first")))
 		}
 	}
 }
@@ -98,7 +98,7 @@ func watchTells(t *trial) {
 		id := fmt.Sprint("task ", i)
 		other.create(t.expiring(id, time.Hour))
 		w.await(t, id, "another instance created it")
-		other.update(t.expiring(id, 2*time.Hour), 0)
+		other.update(t.expiring(id, 2*time.Hour))
 		w.await(t, id, "another instance updated it")
 		other.sweep(t.began.Add(2*time.Hour), 1)
 		w.await(t, id, "another instance removed it")
@@ -118,7 +118,7 @@ func watchMayCall(t *trial) {
 			t.errorf("Get by changed: %v", err)
 		}
 		if id == "task" && r.Version == 0 {
-			if _, err := t.store.Update(ctx, t.full(id, 1), 0); err != nil {
+			if err := t.store.Update(ctx, t.full(id, 1)); err != nil {
 				t.errorf("Update by changed: %v", err)
 			}
 		}
@@ -127,9 +127,7 @@ func watchMayCall(t *trial) {
 	other.create(t.record("task"))
 	w.await(t, "task", "another instance created it")
 	w.end(t, cancel)
-	want := t.full("task", 1)
-	want.Version = 1
-	t.stored(want, "after it was updated by changed")
+	t.stored(at(1, t.full("task", 1)), "after it was updated by changed")
 }
 
 func watchEndsWithContext(t *trial) {

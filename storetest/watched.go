@@ -38,9 +38,9 @@ func (w *watched) Get(ctx context.Context, id string) (durabletasks.Record, erro
 	return w.TaskStore.Get(ctx, id)
 }
 
-func (w *watched) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
-	defer w.call("Update of task %v from version %d", quoted(next.ID), expected)()
-	return w.TaskStore.Update(ctx, next, expected)
+func (w *watched) Update(ctx context.Context, next durabletasks.Record) error {
+	defer w.call("Update of task %v from version %d", quoted(next.ID), next.Version)()
+	return w.TaskStore.Update(ctx, next)
 }
 
 func (w *watched) Sweep(ctx context.Context, now time.Time) (int, error) {

@@ -10,7 +10,7 @@ var wholenessDefects = []defect{
 	{
 		name: "an update is a patch",
 		plant: func(p *planted) {
-			p.update = func(c ctx, next record, expected int64) (record, error) {
+			p.update = func(c ctx, next record) error {
 				p.mu.Lock()
 				old := reflect.ValueOf(p.records[next.ID])
 				p.mu.Unlock()
@@ -21,7 +21,7 @@ var wholenessDefects = []defect{
 						v.Field(i).Set(old.Field(i))
 					}
 				}
-				return p.doUpdate(c, next, expected)
+				return p.doUpdate(c, next)
 			}
 		},
 		fails: []string{"S08/update-replaces-the-whole-record"},
@@ -30,11 +30,11 @@ var wholenessDefects = []defect{
 	{
 		name: "a flag cannot be lowered",
 		plant: func(p *planted) {
-			p.update = func(c ctx, next record, expected int64) (record, error) {
+			p.update = func(c ctx, next record) error {
 				p.mu.Lock()
 				next.CancelRequested = next.CancelRequested || p.records[next.ID].CancelRequested
 				p.mu.Unlock()
-				return p.doUpdate(c, next, expected)
+				return p.doUpdate(c, next)
 			}
 		},
 		fails: []string{"S08/update-replaces-the-whole-record"},
@@ -43,7 +43,7 @@ var wholenessDefects = []defect{
 	{
 		name: "keys are merged",
 		plant: func(p *planted) {
-			p.update = func(c ctx, next record, expected int64) (record, error) {
+			p.update = func(c ctx, next record) error {
 				p.mu.Lock()
 				old := p.records[next.ID]
 				p.mu.Unlock()
@@ -55,7 +55,7 @@ var wholenessDefects = []defect{
 						}
 					}
 				}
-				return p.doUpdate(c, next, expected)
+				return p.doUpdate(c, next)
 			}
 		},
 		fails: []string{"S08/keys-left-out-disappear"},
@@ -63,9 +63,9 @@ var wholenessDefects = []defect{
 	{
 		name: "the status is written before the rest",
 		plant: func(p *planted) {
-			p.update = func(c ctx, next record, expected int64) (record, error) {
+			p.update = func(c ctx, next record) error {
 				p.mu.Lock()
-				if p.usable(c) == nil && p.accept(next, expected) == nil {
+				if p.usable(c) == nil && p.accept(next) == nil {
 					half := p.records[next.ID]
 					half.Status = next.Status
 					p.records[next.ID] = half
@@ -74,7 +74,7 @@ var wholenessDefects = []defect{
 					p.mu.Lock()
 				}
 				p.mu.Unlock()
-				return p.doUpdate(c, next, expected)
+				return p.doUpdate(c, next)
 			}
 		},
 		fails: []string{"S08/readers-see-whole-updates"},
@@ -83,13 +83,13 @@ var wholenessDefects = []defect{
 	{
 		name: "an empty container leaves the old one",
 		plant: func(p *planted) {
-			p.update = func(c ctx, next record, expected int64) (record, error) {
+			p.update = func(c ctx, next record) error {
 				p.mu.Lock()
 				if next.InputResponses != nil && len(next.InputResponses) == 0 {
 					next.InputResponses = p.records[next.ID].InputResponses
 				}
 				p.mu.Unlock()
-				return p.doUpdate(c, next, expected)
+				return p.doUpdate(c, next)
 			}
 		},
 		fails: []string{"S08/empty-containers-replace-full-ones"},

@@ -80,7 +80,7 @@ func TestDeltasWriteLittle(t *testing.T) {
 	large.InputRequests = map[string]wire.JSON{}
 	for i := range 10_000 {
 		key := fmt.Sprintf("key-%08d", i)
-		large.UsedInputKeys = append(large.UsedInputKeys, key)
+		large.Questions = append(large.Questions, durabletasks.Question{Key: key})
 		if i < 1000 {
 			large.InputRequests[key] = wire.MustParse(`{"method":"elicitation/create"}`)
 		}
@@ -99,7 +99,7 @@ func TestDeltasWriteLittle(t *testing.T) {
 		"answer": func(r *durabletasks.Record) {
 			r.InputResponses = map[string]wire.JSON{"key-00000001": wire.MustParse(`{"action":"accept"}`)}
 		},
-		"key":       func(r *durabletasks.Record) { r.UsedInputKeys = append(r.UsedInputKeys, "one more") },
+		"question":  func(r *durabletasks.Record) { r.Questions = append(r.Questions, questions("", "one more")[1]) },
 		"new round": func(r *durabletasks.Record) { r.InputRequests, r.InputResponses = nil, nil },
 	} {
 		r := mustGet(t, s, "large")
@@ -206,7 +206,7 @@ func TestCompact(t *testing.T) {
 	var ids []string
 	for i := range 1000 {
 		r := fullTask(fmt.Sprint(i))
-		r.UsedInputKeys = r.UsedInputKeys[:3]
+		r.Questions = r.Questions[:3]
 		if i%2 == 0 {
 			r.TTL = time.Minute
 		} else {

@@ -13,36 +13,63 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks"
 )
 
+// The way of one commit:
+//
+//	Create, Update       on the caller's goroutine: check the version, encode the change (newOp)
+//	      |
+//	   submit ---------- somebody commits: the op joins the queue, its caller waits
+//	      |                                                      |
+//	      | nobody commits: the caller leads                     |
+//	      v                                                      |
+//	   takeBatch  <---------- the ops of those who wait ---------+
+//	      |
+//	   stage             each op in order; refuses taken ids, old versions and contexts that have ended
+//	      |
+//	   journal.add       each op becomes an entry of the log; copyOld adds copies of old records (clean.go)
+//	   journal.flush     one write for all entries
+//	   journal.sync      one sync for all entries, with Options.Sync only
+//	      |
+//	   publish           each op goes to the index and the live records: readers see it from now on
+//	      |
+//	   signalBatch       every caller of the batch returns
+//	      |
+//	   dropDead          removes a dead segment, if there is one
+//	      |
+//	   handOver          the caller that waits longest leads the next batch
+//
+// Everything from takeBatch to handOver is done by one caller at a time, the
+// committer, and needs no lock. A failure between journal.add and publish is
+// the end of all writing (Store.fail).
+
 // op is one call's way into the log. It belongs to its caller until it is
-// submitted, then to whoever commits it, and to the caller again afterwards.
+// submitted, then to the committer, and to the caller again once it is done.
 type op struct {
 	ctx   context.Context
-	frame []byte // what to write; its place is filled in when it is written
-	next  *state // what to show when it is written
+	frame []byte // what to write; its place in the log is filled in when it is written
+	next  *state // what to publish when it is written
 	size  uint32 // of next, as one whole entry
 
-	kind     kind         // create, update or copy
-	node     *node        // of an update or a copy
-	replaced *node        // by a create: the expired record with its id
-	alone    func() error // instead of all this: run with the log at rest
+	kind      kind         // create, update or copy
+	node      *node        // of an update or a copy
+	replaced  *node        // by a create: the expired record with its id
+	exclusive func() error // instead of all this: run it with no commit in progress
 
-	index    uint64 // the entry that it became; 0 if it was refused
-	err      error
-	signal   chan signal
-	expected int64  // version that an update was made from
-	now      moment // by which a create takes an expired record's place
+	index  uint64 // the entry that it became; 0 if it was refused
+	err    error
+	signal chan signal
+	now    moment // the time by which a create replaces an expired record
 }
 
-// signal tells a waiting caller how it goes on.
+// signal tells a waiting caller how to go on.
 type signal byte
 
 const (
 	committed signal = iota // the op is done
-	lead                    // the op is not done, and its caller commits now
+	lead                    // the op is not done: its caller is now the committer
 )
 
-// At most this many ops and bytes are committed at once, which bounds how
-// long each of them waits.
+// A batch has at most this many ops and bytes, which bounds how long each of
+// its callers waits.
 const (
 	batchOps   = 1024
 	batchBytes = 1 << 20
@@ -67,7 +94,7 @@ func (s *Store) submit(o *op) error {
 		s.busy = true
 		s.mu.Unlock()
 		if s.expected > 1 {
-			s.take(o)
+			s.takeBatch(o)
 		} else {
 			s.batch = append(s.batch[:0], o)
 		}
@@ -96,24 +123,24 @@ func (s *Store) submit(o *op) error {
 		sig = <-o.signal
 	}
 	if sig == lead {
-		s.take(o)
+		s.takeBatch(o)
 		s.lead(o)
 	}
 	return o.err
 }
 
-// take makes a batch of own, which is not queued any more, and of those that
-// wait.
-func (s *Store) take(own *op) {
+// takeBatch makes a batch of own, which is no longer queued, and of the ops
+// that wait.
+func (s *Store) takeBatch(own *op) {
 	s.batch = append(s.batch[:0], own)
-	if own.alone != nil {
+	if own.exclusive != nil {
 		return
 	}
-	s.await()
+	s.awaitOthers()
 	s.mu.Lock()
 	size, n := len(own.frame), 0
 	for _, o := range s.queue {
-		if o.alone != nil || len(s.batch) == batchOps || size+len(o.frame) > batchBytes {
+		if o.exclusive != nil || len(s.batch) == batchOps || size+len(o.frame) > batchBytes {
 			break
 		}
 		size += len(o.frame)
@@ -124,10 +151,10 @@ func (s *Store) take(own *op) {
 	s.mu.Unlock()
 }
 
-// await lets those come who were just told of their commit and are about to
-// return with the next one, so that the batch is full. It gives up after a
-// moment that is short beside what the batch itself will take.
-func (s *Store) await() {
+// awaitOthers gives callers who were just told of their last commit a moment
+// to return with their next one, so that the batch is full. The moment is
+// short compared to what the batch itself will take.
+func (s *Store) awaitOthers() {
 	for range 3 {
 		runtime.Gosched()
 	}
@@ -145,29 +172,28 @@ func (s *Store) await() {
 	}
 }
 
-// lead commits the batch, tells everybody in it but own, and passes the lead
-// on. Only one caller is in here at a time: whatever belongs to the committer
-// needs no lock. Should it panic, nobody knows what has become of the batch,
-// and that is said like after any other failure.
+// lead commits the batch, signals every caller in it but own's, and hands
+// over. If it panics, nobody knows what became of the batch, as after any
+// other failure, and its callers are told so.
 func (s *Store) lead(own *op) {
-	through := false
+	done := false
 	defer func() {
-		if !through {
+		if !done {
 			err := s.fail(errPanic)
-			s.tell(own, func(o *op) { o.err = err })
+			s.signalBatch(own, func(o *op) { o.err = err })
 		}
-		s.passOn()
+		s.handOver()
 	}()
-	s.leadOn(own)
-	through = true
+	s.leadBatch(own)
+	done = true
 }
 
 var errPanic = errors.New("panic while committing")
 
-func (s *Store) leadOn(own *op) {
-	if own.alone != nil {
-		if own.err = s.usable(own.ctx); own.err == nil {
-			own.err = own.alone()
+func (s *Store) leadBatch(own *op) {
+	if own.exclusive != nil {
+		if own.err = s.commitErr(own.ctx); own.err == nil {
+			own.err = own.exclusive()
 		}
 		return
 	}
@@ -177,13 +203,13 @@ func (s *Store) leadOn(own *op) {
 		s.expected = len(s.batch) + len(s.queue)
 		s.mu.Unlock()
 	}
-	s.tell(own, nil)
+	s.signalBatch(own, nil)
 	s.dropDead()
 }
 
-// tell tells everybody in the batch but own that their op is done, after it
-// has called set, if that is not nil.
-func (s *Store) tell(own *op, set func(*op)) {
+// signalBatch tells every caller in the batch but own's that its op is done,
+// after it has called set on the op, if set is not nil.
+func (s *Store) signalBatch(own *op, set func(*op)) {
 	for i, o := range s.batch {
 		s.batch[i] = nil
 		if o == nil || o == own {
@@ -196,8 +222,8 @@ func (s *Store) tell(own *op, set func(*op)) {
 	}
 }
 
-// passOn makes the caller who waits longest the next to lead.
-func (s *Store) passOn() {
+// handOver makes the caller that waits longest the next committer.
+func (s *Store) handOver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.queue) > 0 {
@@ -212,26 +238,26 @@ func (s *Store) passOn() {
 	}
 }
 
-// usable reports why an op cannot be committed any more.
-func (s *Store) usable(ctx context.Context) error {
+// commitErr returns why an op can no longer be committed, or nil.
+func (s *Store) commitErr(ctx context.Context) error {
 	if err := s.failure.Load(); err != nil {
 		return *err
 	}
 	return ctx.Err()
 }
 
-// commit decides each op in the order of the batch, writes those that may be,
-// and shows them to readers once they are as durable as they must be. It sets
-// the error of every op.
+// commit stages each op in the order of the batch, writes those that were not
+// refused, and publishes them once they are as durable as they must be. It
+// sets the error of every op.
 //
-// Records are changed by nobody else, so what is decided here on the state of
-// the index holds until it is written: at most one update of a record and one
-// create of an id are accepted in a batch.
+// Nobody else changes records, so what is decided here on the state of the
+// index holds until it is written: a batch has at most one accepted update of
+// a record and at most one accepted create of an id.
 func (s *Store) commit(batch []*op) {
 	accepted := s.accepted[:0]
 	for _, o := range batch {
-		if o.err = s.usable(o.ctx); o.err == nil {
-			o.err = s.decide(o, accepted)
+		if o.err = s.commitErr(o.ctx); o.err == nil {
+			o.err = s.stage(o, accepted)
 		}
 		if o.err == nil {
 			accepted = append(accepted, o)
@@ -246,14 +272,15 @@ func (s *Store) commit(batch []*op) {
 		if err != nil {
 			o.err = err
 		} else {
-			s.show(o)
+			s.publish(o)
 		}
 		s.accepted[i] = nil
 	}
 }
 
-// decide reports why an op must be refused.
-func (s *Store) decide(o *op, accepted []*op) error {
+// stage marks the record that an op changes as changed by this batch, or
+// returns why the op is refused.
+func (s *Store) stage(o *op, accepted []*op) error {
 	switch o.kind {
 	case kindCreate:
 		for _, other := range accepted {
@@ -276,8 +303,8 @@ func (s *Store) decide(o *op, accepted []*op) error {
 		if o.node.staged != nil {
 			actual++
 		}
-		if actual != o.expected {
-			return &durabletasks.ConflictError{Expected: o.expected, Actual: actual}
+		if expected := o.next.version - 1; actual != expected {
+			return &durabletasks.ConflictError{Expected: expected, Actual: actual}
 		}
 		o.node.staged = o
 	}
@@ -285,8 +312,8 @@ func (s *Store) decide(o *op, accepted []*op) error {
 }
 
 // write appends the ops' frames to the log, and copies of old records if the
-// log has grown too large, and syncs if commits are to be durable. Its error
-// is the end of all writing.
+// log has grown too large, and syncs if commits must be durable. After an
+// error the store takes no more writes.
 func (s *Store) write(ops []*op) error {
 	bytes := int64(0)
 	for _, o := range ops {
@@ -313,7 +340,7 @@ func (s *Store) append(o *op) (err error) {
 	return err
 }
 
-// flush writes what was appended, and syncs it if commits are to be durable.
+// flush writes what was appended, and syncs it if commits must be durable.
 func (s *Store) flush() error {
 	if err := s.journal.flush(); err != nil || !s.opts.Sync {
 		return err
@@ -326,7 +353,7 @@ func (s *Store) flush() error {
 
 // fail ends all writing: after a failed write or sync nobody knows what the
 // disk holds, and another attempt might be acknowledged without being there.
-// It returns the error for those whose outcome is unknown.
+// It returns the error for the callers whose outcome is unknown.
 func (s *Store) fail(cause error) error {
 	err := fmt.Errorf("%w: %w", ErrFailed, cause)
 	s.failure.Store(&err)
@@ -334,35 +361,35 @@ func (s *Store) fail(cause error) error {
 	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, cause)
 }
 
-// show makes a committed op visible to readers.
-func (s *Store) show(o *op) {
+// publish makes a committed op visible to readers.
+func (s *Store) publish(o *op) {
 	switch o.kind {
 	case kindCreate:
 		if o.replaced != nil {
-			s.ledger.remove(o.replaced)
+			s.live.remove(o.replaced)
 		}
 		n := &node{base: o.index, slot: noSlot}
 		n.st.Store(o.next)
 		s.index.put(n, o.replaced)
-		s.ledger.append(n)
-		s.ledger.resize(n, o.size)
-		s.ledger.schedule(n)
+		s.live.append(n)
+		s.live.resize(n, o.size)
+		s.live.expiries.add(n)
 	case kindUpdate:
 		n := o.node
 		old := n.st.Load()
 		n.st.Store(o.next)
 		n.staged = nil
-		s.ledger.resize(n, o.size)
+		s.live.resize(n, o.size)
 		if old.created != o.next.created || old.ttl != o.next.ttl {
-			s.ledger.unschedule(n)
-			s.ledger.schedule(n)
+			s.live.expiries.remove(n)
+			s.live.expiries.add(n)
 		}
 	case kindCopy:
-		s.ledger.renew(o.node, o.index)
+		s.live.rebase(o.node, o.index)
 	}
 }
 
-// ops are reused for the sake of their frames and channels.
+// ops are reused for their frames and channels.
 var ops = sync.Pool{New: func() any { return new(op) }}
 
 // keptFrame is the largest frame whose memory is kept for another op.
@@ -375,7 +402,7 @@ func newOp(ctx context.Context, k kind, next *state, size uint32) *op {
 	return o
 }
 
-// free gives back an op that nobody refers to any more.
+// free makes an op that nobody refers to available to newOp.
 func (o *op) free() {
 	if cap(o.frame) > keptFrame {
 		o.frame = nil

@@ -38,7 +38,7 @@ func childWriter(args []string) {
 			var r durabletasks.Record
 			if r, err = s.Get(ctx, id); err == nil {
 				r.StatusMessage = fmt.Sprint("step ", at%4)
-				_, err = s.Update(ctx, r, r.Version)
+				err = s.Update(ctx, r)
 			}
 		}
 		if err != nil {
@@ -94,7 +94,8 @@ func childLanes(args []string) {
 				}
 				fmt.Printf("%d %d\n", lane, r.Version)
 				r.StatusMessage = fmt.Sprintf("version %d of %s", r.Version+1, id)
-				r, err = s.Update(ctx, r, r.Version)
+				err = s.Update(ctx, r)
+				r.Version++
 			}
 		}()
 	}

@@ -128,7 +128,7 @@ func scripted(n int) script {
 				return err
 			}
 			change(&r)
-			_, err = s.Update(ctx, r, r.Version)
+			err = s.Update(ctx, r)
 			return err
 		})
 	}
@@ -138,7 +138,7 @@ func scripted(n int) script {
 		r := task(id)
 		if i%3 == 1 {
 			r = fullTask(id)
-			r.UsedInputKeys = []string{"a", "b"}
+			r.Questions = questions("a", "b")
 		}
 		add(func(s *wal.Store) error { return s.Create(ctx, r) })
 		update(id, func(r *durabletasks.Record) { r.StatusMessage = fmt.Sprintf("page %d", i) })

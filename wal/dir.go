@@ -26,7 +26,7 @@ const (
 func makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		return &fs.PathError{Op: "mkdir", Path: dir, Err: errors.New("a file is in the way")}
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: errors.New("a file has this name")}
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -43,22 +43,23 @@ func makeDir(dir string) error {
 	return syncDir(parent)
 }
 
-// cutFrame makes the entry that says that nothing below cut is needed.
+// cutFrame returns the frame of an entry that says that no entry below cut is
+// needed.
 func cutFrame(cut uint64) []byte {
 	return binary.AppendUvarint(startFrame(nil, kindCut), cut)
 }
 
-// firstEntry is what a new log's first segment holds.
+// firstEntry returns the content of a new log's first segment.
 func firstEntry() []byte {
 	f := cutFrame(1)
 	sealFrame(f, 1, 0)
 	return append(binary.AppendUvarint(nil, uint64(len(f))), f...)
 }
 
-// storeExists reports whether dir holds a store. If a process died while it
-// created one, which nobody can have used yet, rest is the path of the segment
-// that it has left.
-func storeExists(dir string) (exists bool, rest string, err error) {
+// findStore reports whether dir holds a store. If a process has died while it
+// created one, which nobody can have used yet, unfinished is the path of the
+// segment that it left.
+func findStore(dir string) (exists bool, unfinished string, err error) {
 	path := filepath.Join(dir, formatName)
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -66,14 +67,14 @@ func storeExists(dir string) (exists bool, rest string, err error) {
 		case string(text) == formatText:
 			return true, "", nil
 		case bytes.HasPrefix(text, []byte("durabletasks wal ")):
-			return false, "", fmt.Errorf("wal: %s: the store has another format than this library knows: %.40q", path, text)
+			return false, "", fmt.Errorf("wal: %s: this library does not know the format of the store: %.40q", path, text)
 		}
-		return false, "", &CorruptError{File: path, Reason: "is not the format file of a store"}
+		return false, "", &CorruptError{File: path, Reason: "not the format file of a store"}
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return false, "", fmt.Errorf("wal: read the format file: %w", err)
 	}
-	files, err := list(dir)
+	files, err := listLog(dir)
 	if err != nil {
 		return false, "", err
 	}
@@ -82,7 +83,7 @@ func storeExists(dir string) (exists bool, rest string, err error) {
 	}
 	first := firstEntry()
 	if len(files.segments) != 1 || len(files.temporary) > 0 || files.segments[0].name != segmentName(1) {
-		return false, "", &CorruptError{File: path, Reason: "is missing, but there are segments of a log"}
+		return false, "", &CorruptError{File: path, Reason: "missing, but there are segments of a log"}
 	}
 	segment := filepath.Join(dir, files.segments[0].name)
 	info, err := os.Stat(segment)
@@ -98,11 +99,11 @@ func storeExists(dir string) (exists bool, rest string, err error) {
 			return false, segment, nil
 		}
 	}
-	return false, "", &CorruptError{File: path, Reason: "is missing, but there is a segment of a log"}
+	return false, "", &CorruptError{File: path, Reason: "missing, but there is a segment of a log"}
 }
 
-// createLog creates a store's log. The format file comes last and says that
-// it is complete: from then on an empty log is a lost one.
+// createLog creates a store's log. It writes the format file last: once that
+// is there, the log is complete, and an empty log has lost its entries.
 func createLog(dir string, sm seam) (*journal, error) {
 	j, err := openJournal(dir, &findings{segments: []segment{{first: 1}}, next: 1}, sm)
 	if err != nil {
@@ -142,12 +143,12 @@ func writeFile(path string, data []byte) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(path) // as good as it goes: the error is what counts
+		_ = os.Remove(path) // the first error is the one to report
 	}
 	return err
 }
 
-// replaceFile writes a file so that there is all of it or nothing.
+// replaceFile writes a file so that all of it is there or nothing.
 func replaceFile(path string, data []byte) error {
 	if err := writeFile(path+tempSuffix, data); err != nil {
 		return err
@@ -155,7 +156,7 @@ func replaceFile(path string, data []byte) error {
 	return os.Rename(path+tempSuffix, path)
 }
 
-// warnTorn reports what heal removed.
+// warnTorn logs what repair removed.
 func (o *Options) warnTorn(t *Tear) {
 	o.log(slog.LevelWarn, "wal: removed the torn end of the log",
 		"file", t.File, "offset", t.Offset, "entry", t.Index, "bytes", t.Bytes, "copy", t.Copy)

@@ -78,15 +78,17 @@
 //	11 error           text, JSON; empty: absent
 //	12 payload         text, JSON; empty: absent
 //	13 checkpoint      text, JSON; empty: absent
-//	14 used keys kept  varint: only the first so many stay
-//	15 used key        text, appended
+//	14 questions kept  varint: only the first so many stay
+//	15 question        text key, 16 bytes digest: appended
 //	16 requests gone   nothing: all are removed
 //	17 request gone    text key
 //	18 request         text key, text JSON
 //	19 responses gone  nothing: all are removed
 //	20 response gone   text key
 //	21 response        text key, text JSON
-//	22 undeclared      varint 0 to 255: the bits of wire.InputKinds
+//	22 unsupported     varint 0 to 255: the bits of wire.InputKinds
+//	23 tool            text
+//	24 deadline        varint seconds, uvarint nanoseconds: of the question before it
 //
 // A field that is not written is zero in a whole record and unchanged in an
 // update. The log begins with the cut 1, so that an emptied log is not taken

@@ -5,37 +5,40 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/mcp-durable-tasks/durabletasks"
 )
 
-// Errors that a [Store] reports beside those of package durabletasks; compare
-// with [errors.Is].
+// Errors that a [Store] returns in addition to those of package durabletasks.
+// Compare them with [errors.Is].
 var (
-	// ErrLocked: another store has the directory open, in this process or in
-	// another. The error is always a [*LockedError].
+	// ErrLocked is returned by Open when another store has the directory open,
+	// in this process or in another. The error is always a [*LockedError].
 	ErrLocked = errors.New("wal: directory is in use")
 
-	// ErrCorrupt: the directory holds something that no crash leaves behind.
-	// The error is always a [*CorruptError].
+	// ErrCorrupt is returned when a directory holds something that no crash can
+	// have left. The error is always a [*CorruptError].
 	ErrCorrupt = errors.New("wal: corrupt")
 
-	// ErrTooLarge: a record is larger than the limit. The error is always a
-	// [*TooLargeError].
-	ErrTooLarge = errors.New("wal: record too large")
-
-	// ErrFailed: an earlier write, sync or removal failed, and the store
-	// takes no more writes. Reads still answer from what was acknowledged.
-	// Close the store and open it again; that decides what the disk holds.
+	// ErrFailed is returned after a write, sync or removal has failed: the
+	// store takes no more writes. Reads still return what was acknowledged.
+	// Close the store and open it again, which finds out what the disk holds.
 	ErrFailed = errors.New("wal: store has failed")
 
-	// ErrOutcomeUnknown: this very call's write or sync failed. It may or may
-	// not be there after the next [Open]. It is an [ErrFailed] too.
+	// ErrOutcomeUnknown is returned by a call whose own write or sync failed.
+	// Its change may or may not be there after the next [Open]. The error is
+	// an [ErrFailed] too.
 	ErrOutcomeUnknown = fmt.Errorf("%w: outcome unknown", ErrFailed)
 )
+
+// errNoDir refuses an empty name, which the file system would take for the
+// current directory.
+var errNoDir = fmt.Errorf("wal: %w: the directory name is empty", durabletasks.ErrInvalid)
 
 // LockedError reports that a directory is in use. It unwraps to [ErrLocked].
 type LockedError struct {
 	Dir string // the directory
-	PID int    // the process that has it open, as far as it is known; otherwise 0
+	PID int    // the process that has it open; 0 if unknown
 }
 
 // Error names the directory and the process.
@@ -49,16 +52,16 @@ func (e *LockedError) Error() string {
 // Unwrap returns [ErrLocked].
 func (e *LockedError) Unwrap() error { return ErrLocked }
 
-// CorruptError reports damage that no crash explains. Nothing on disk was
-// changed. It unwraps to [ErrCorrupt].
+// CorruptError reports damage that no crash can have caused. Nothing on disk
+// was changed. It unwraps to [ErrCorrupt].
 type CorruptError struct {
 	File   string // path of the file
-	Offset int64  // bytes before the damaged entry
+	Offset int64  // of the damaged entry in the file
 	Index  uint64 // log index of the damaged entry; 0 if it has none
-	Reason string // what is wrong there; never holds stored data
+	Reason string // what is wrong; never holds stored data
 }
 
-// Error describes the damage and its place.
+// Error describes the damage and where it is.
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("%v: %s at offset %d (entry %d): %s", ErrCorrupt, e.File, e.Offset, e.Index, e.Reason)
 }
@@ -66,25 +69,10 @@ func (e *CorruptError) Error() string {
 // Unwrap returns [ErrCorrupt].
 func (e *CorruptError) Unwrap() error { return ErrCorrupt }
 
-// TooLargeError reports a record that is larger than the store takes. Nothing
-// was written. It unwraps to [ErrTooLarge].
-type TooLargeError struct {
-	Size  int // bytes that the whole record takes in the log
-	Limit int // [Options.MaxRecordBytes]
-}
-
-// Error names the size and the limit.
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%v: %d bytes, limit is %d", ErrTooLarge, e.Size, e.Limit)
-}
-
-// Unwrap returns [ErrTooLarge].
-func (e *TooLargeError) Unwrap() error { return ErrTooLarge }
-
-// foreign turns an error of the log library into one of ours: the errors of
-// the file system in it stay visible to errors.Is, its own do not become part
-// of this package's API.
-func foreign(err error) error {
+// fromLibrary returns an error of the log library as one of this package. The
+// file system's errors in it stay visible to errors.Is. The library's own
+// errors do not, so that they are not part of this package's API.
+func fromLibrary(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path

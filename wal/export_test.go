@@ -15,9 +15,14 @@ func OpenSeam(dir string, opts *Options, segmentSize int, step func(string, int)
 	return open(context.Background(), dir, opts, seam{segmentSize: segmentSize, step: step})
 }
 
+// UserDirOn is UserDir on another system.
+func UserDirOn(goos string, getenv func(string) string, name string) (string, error) {
+	return userDir(name, goos, getenv)
+}
+
 // LogBytes returns the size of the log.
 func (s *Store) LogBytes() (n int64) {
-	_ = s.alone(context.Background(), func() error { n = s.journal.bytes; return nil })
+	_ = s.exclusively(context.Background(), func() error { n = s.journal.bytes; return nil })
 	return n
 }
 
@@ -34,16 +39,16 @@ func (s *Store) WaitQueued(n int) {
 	}
 }
 
-// CheckLedger reports where the store's books do not agree with each other.
-func (s *Store) CheckLedger() (err error) {
-	_ = s.alone(context.Background(), func() error { err = s.checkLedger(); return nil })
+// Audit reports where the store's books do not agree with each other.
+func (s *Store) Audit() (err error) {
+	_ = s.exclusively(context.Background(), func() error { err = s.audit(); return nil })
 	return err
 }
 
-func (s *Store) checkLedger() error {
-	l, j := s.ledger, s.journal
+func (s *Store) audit() error {
+	l, j := s.live, s.journal
 	records, live, expiring, base := 0, int64(0), 0, uint64(0)
-	for n := l.ends.newer; n != &l.ends; n = n.newer {
+	for n := range l.fromOldest() {
 		st := n.st.Load()
 		if n.base <= base && records > 0 {
 			return fmt.Errorf("base %d comes after %d", n.base, base)
@@ -58,10 +63,10 @@ func (s *Store) checkLedger() error {
 		live += int64(n.size)
 		if at, ok := st.expiry(); ok {
 			expiring++
-			if n.slot < 0 || int(n.slot) >= len(l.expires) || l.expires[n.slot].n != n || l.expires[n.slot].at != at {
+			if n.slot < 0 || int(n.slot) >= len(l.expiries.entries) || l.expiries.entries[n.slot].n != n || l.expiries.entries[n.slot].at != at {
 				return fmt.Errorf("record %q is in slot %d, which is not its", st.id, n.slot)
 			}
-			if n.slot > 0 && at.before(l.expires[(n.slot-1)/2].at) {
+			if n.slot > 0 && at.before(l.expiries.entries[(n.slot-1)/2].at) {
 				return fmt.Errorf("slot %d expires before its parent", n.slot)
 			}
 		} else if n.slot != noSlot {
@@ -73,11 +78,11 @@ func (s *Store) checkLedger() error {
 	for i := range s.index.shards {
 		indexed += len(s.index.shards[i].nodes)
 	}
-	if indexed != records || expiring != len(l.expires) || live != l.live {
-		return fmt.Errorf("%d records of %d in the index, %d of %d that expire, %d bytes of %d", records, indexed, expiring, len(l.expires), live, l.live)
+	if indexed != records || expiring != len(l.expiries.entries) || live != l.bytes {
+		return fmt.Errorf("%d records of %d in the index, %d of %d that expire, %d bytes of %d", records, indexed, expiring, len(l.expiries.entries), live, l.bytes)
 	}
 	var bytes, dead int64
-	names, err := list(j.dir)
+	names, err := listLog(j.dir)
 	if err != nil {
 		return err
 	}

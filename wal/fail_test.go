@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -81,15 +83,14 @@ func TestFailureStopsWriting(t *testing.T) {
 			if step == "sync directory" {
 				next.StatusMessage = strings.Repeat("x", 2000) // ends the segment
 			}
-			_, err := s.Update(ctx, next, 0)
+			err := s.Update(ctx, next)
 			if !errors.Is(err, wal.ErrOutcomeUnknown) || !errors.Is(err, wal.ErrFailed) || !errors.Is(err, errDisk) {
 				t.Fatalf("Update whose %s fails: %v, want ErrOutcomeUnknown and the cause", step, err)
 			}
 			equal(t, "after the failure", mustGet(t, s, "a"), want)
-			_, updateErr := s.Update(ctx, next, 0)
 			_, sweepErr := s.Sweep(ctx, epoch.AddDate(1, 0, 0))
 			for name, err := range map[string]error{
-				"Create": s.Create(ctx, task("b")), "Update": updateErr, "Sweep": sweepErr, "Compact": s.Compact(ctx),
+				"Create": s.Create(ctx, task("b")), "Update": s.Update(ctx, next), "Sweep": sweepErr, "Compact": s.Compact(ctx),
 			} {
 				if !errors.Is(err, wal.ErrFailed) || errors.Is(err, wal.ErrOutcomeUnknown) {
 					t.Errorf("%s after the failure: %v, want ErrFailed alone", name, err)
@@ -183,8 +184,7 @@ func TestReadsDontWaitForWrites(t *testing.T) {
 	go func() {
 		next := task("a")
 		next.StatusMessage = "new"
-		_, err := b.Update(ctx, next, 0)
-		done <- err
+		done <- b.Update(ctx, next)
 	}()
 	<-b.at
 	equal(t, "during the write", mustGet(t, b.Store, "a"), task("a"))
@@ -353,10 +353,7 @@ func TestUpdateBehindCreateOverExpired(t *testing.T) {
 	go func() { create <- b.Create(ctx, fresh) }()
 	b.WaitQueued(1)
 	c.advance(-2 * time.Hour)
-	go func() {
-		_, err := b.Update(ctx, task("a"), 0)
-		update <- err
-	}()
+	go func() { update <- b.Update(ctx, task("a")) }()
 	b.WaitQueued(2)
 	b.free <- struct{}{}
 	<-b.at
@@ -429,4 +426,57 @@ func TestPanicWhileCommitting(t *testing.T) {
 	}
 	mustGet(t, s, "first")
 	mustClose(t, s)
+}
+
+// Without a logger the end of all writing is logged by slog.Default, and
+// nothing else is.
+func TestFailureIsLoggedWithoutALogger(t *testing.T) {
+	var out strings.Builder
+	old := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(old) })
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	dir := ramDir(t)
+	mustClose(t, mustOpen(t, dir, nil))
+	torn := snapshot(t, dir)
+	torn["00000000000000000001"] += "\x7ftorn"
+	torn.restore(t, dir)
+	s, f := openFaulty(t, dir, nil, 4<<10)
+	if s.Torn() == nil {
+		t.Fatal("no torn end was removed")
+	}
+	mustCreate(t, s, task("a"))
+	f.arm("drop", 0)
+	r := task("a")
+	for i := range 500 {
+		r.StatusMessage = fmt.Sprint(i)
+		r = mustUpdate(t, s, r)
+	}
+	if !slices.Contains(f.seen, "drop") {
+		t.Fatal("cleaning has not failed")
+	}
+	if out.Len() > 0 {
+		t.Errorf("a torn end and a failure to clean are logged: %s", out.String())
+	}
+	f.arm("write", 0)
+	if err := s.Create(ctx, task("b")); !errors.Is(err, wal.ErrOutcomeUnknown) {
+		t.Errorf("Create whose write fails: %v", err)
+	}
+	_ = s.Create(ctx, task("c"))
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "writing failed") || !strings.Contains(got, "broken disk") {
+		t.Errorf("logged %q, want one error", got)
+	}
+}
+
+// A logger that is set receives the repairs, too.
+func TestLogger(t *testing.T) {
+	var out strings.Builder
+	dir := ramDir(t)
+	mustClose(t, mustOpen(t, dir, nil))
+	torn := snapshot(t, dir)
+	torn["00000000000000000001"] += "\x7ftorn"
+	torn.restore(t, dir)
+	mustClose(t, mustOpen(t, dir, &wal.Options{Logger: slog.New(slog.NewTextHandler(&out, nil))}))
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "bytes=5") {
+		t.Errorf("logged %q, want one warning", got)
+	}
 }

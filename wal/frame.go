@@ -6,7 +6,7 @@ import (
 	"hash/crc32"
 )
 
-// kind says what an entry is. The values are part of the format.
+// kind is the kind of an entry. The values are part of the format.
 type kind byte
 
 const (
@@ -30,8 +30,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// startFrame begins a frame of this kind in dst, which it empties. Its header
-// is filled in by sealFrame, when its place in the log is known.
+// startFrame returns the beginning of a frame of this kind, in dst's memory. Its
+// header is completed by sealFrame, when its place in the log is known.
 func startFrame(dst []byte, k kind) []byte {
 	var header [headerSize]byte
 	header[offsetKind] = byte(k) | formatVersion<<4
@@ -46,10 +46,10 @@ func sealFrame(f []byte, index, durable uint64) {
 	binary.LittleEndian.PutUint32(f, crc32.Checksum(f[offsetLength:], castagnoli))
 }
 
-// setBase fills in the base of an update.
+// setBase sets the base of an update.
 func setBase(f []byte, base uint64) { binary.LittleEndian.PutUint64(f[headerSize:], base) }
 
-// frame is what was read from the log.
+// frame is a frame that was read from the log.
 type frame struct {
 	index   uint64
 	durable uint64
@@ -58,9 +58,9 @@ type frame struct {
 	body    []byte
 }
 
-// openFrame reads a frame that must span all of b and be the entry index. It
-// returns what is wrong with it, or "".
-func openFrame(b []byte, index uint64) (frame, string) {
+// openFrame reads a frame that must be all of b and be the entry index. The
+// reason says what is wrong with it, or is "".
+func openFrame(b []byte, index uint64) (f frame, reason string) {
 	if len(b) < headerSize {
 		return frame{}, fmt.Sprintf("entry of %d bytes is shorter than a frame's header", len(b))
 	}
@@ -70,7 +70,7 @@ func openFrame(b []byte, index uint64) (frame, string) {
 	if binary.LittleEndian.Uint32(b) != crc32.Checksum(b[offsetLength:], castagnoli) {
 		return frame{}, "checksum does not match"
 	}
-	f := frame{
+	f = frame{
 		index:   binary.LittleEndian.Uint64(b[offsetIndex:]),
 		durable: binary.LittleEndian.Uint64(b[offsetDurable:]),
 		kind:    kind(b[offsetKind] & 0xF),
@@ -83,7 +83,7 @@ func openFrame(b []byte, index uint64) (frame, string) {
 	return f, ""
 }
 
-// entrySize is what a frame of n bytes takes in a segment.
+// entrySize returns how many bytes a frame of n bytes takes in a segment.
 func entrySize(n int) int { return uvarintSize(uint64(n)) + n }
 
 func uvarintSize(x uint64) int {
@@ -94,8 +94,8 @@ func uvarintSize(x uint64) int {
 	return n
 }
 
-// openEntry reads the entry index at the start of b. It returns its size in
-// the segment, or what is wrong with it.
+// openEntry reads the entry index at the start of b. It returns the entry's
+// size in the segment. The reason says what is wrong with it, or is "".
 func openEntry(b []byte, index uint64) (f frame, size int, reason string) {
 	length, n := binary.Uvarint(b)
 	switch {

@@ -35,7 +35,7 @@ func openAnything(t *testing.T, dir string) {
 			}
 			return
 		}
-		if err := s.CheckLedger(); err != nil {
+		if err := s.Audit(); err != nil {
 			t.Fatal(err)
 		}
 		records := everything(t, s)

@@ -17,22 +17,22 @@ import (
 type Report struct {
 	Dir     string
 	Format  string // first line of the format file; empty if there is no store
-	Process int    // that last had the directory open, or still has; 0 if unknown
+	Process int    // the process that has the directory open, or had it last; 0 if unknown
 
-	Segments []SegmentReport // in order, as far as they could be read
+	Segments []SegmentReport // in order, up to the first that could not be read
 	First    uint64          // the log's first entry
 	Next     uint64          // the entry that the next commit becomes
 	Durable  uint64          // every entry up to this one is known to have been synced
 	Cut      uint64          // no entry below this one is needed
 	Entries  EntryCounts
 
-	Records  int                         // that the log holds, expired ones included
-	Expiring int                         // of them, those that expire at some time
-	Statuses map[durabletasks.Status]int // of them, by status
-	Live     int64                       // bytes that all of them take as one whole entry each
+	Records  int                         // records in the log, expired ones included
+	Expiring int                         // how many of them expire at some time
+	Statuses map[durabletasks.Status]int // how many have each status
+	Live     int64                       // bytes of all records, with one whole entry for each
 
 	Obsolete []string      // files that the next Open removes
-	Copies   []string      // files that keep what was torn off before
+	Copies   []string      // files that keep torn ends that were removed before
 	Torn     *Tear         // what the next Open removes from the end of the log, or nil
 	Corrupt  *CorruptError // why the next Open refuses the directory, or nil
 }
@@ -49,24 +49,29 @@ type SegmentReport struct {
 type EntryCounts struct{ Creates, Copies, Updates, Sweeps, Cuts int }
 
 // Inspect reads a store's directory and reports what is there and what [Open]
-// would make of it. It changes nothing and takes no lock, so it also works on
-// a copy, on read-only media, and beside a running store; in the last case it
-// may see a commit half written, or miss files that are being cleaned away.
+// would do with it. It changes nothing and takes no lock, so it works on a
+// copy, on read-only media, and while a store is running; then it may see a
+// commit that is half written, or miss files that are being removed.
 //
-// Damage is in the report; an error means that a file could not be read, and
-// the report holds what could.
+// The report includes damage. An error means that a file could not be read,
+// and the report has what could be read; or it is [durabletasks.ErrInvalid]
+// for an empty dir.
 func Inspect(ctx context.Context, dir string) (*Report, error) {
-	r := &Report{Dir: dir, Process: holder(dir), Statuses: map[durabletasks.Status]int{}}
+	r := &Report{Dir: dir, Statuses: map[durabletasks.Status]int{}}
+	if dir == "" {
+		return r, errNoDir
+	}
+	r.Process = lockHolder(dir)
 	text, err := os.ReadFile(filepath.Join(dir, formatName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, fmt.Errorf("wal: read the format file: %w", err)
 	}
 	r.Format, _, _ = strings.Cut(string(text), "\n")
-	if r.Copies, err = tornCopies(dir); err != nil {
+	if r.Copies, err = listTornCopies(dir); err != nil {
 		return r, fmt.Errorf("wal: list the directory: %w", err)
 	}
 
-	exists, _, err := storeExists(dir)
+	exists, _, err := findStore(dir)
 	if err != nil && !errors.As(err, &r.Corrupt) || err == nil && !exists {
 		return r, err
 	}
@@ -87,11 +92,11 @@ func Inspect(ctx context.Context, dir string) (*Report, error) {
 		r.Segments = append(r.Segments, SegmentReport{Name: segmentName(s.first), First: s.first, Entries: s.entries, Bytes: s.bytes})
 	}
 	l := v.replay.finish()
-	for n := l.ends.newer; n != &l.ends; n = n.newer {
+	for n := range l.fromOldest() {
 		r.Records++
 		r.Statuses[n.st.Load().status]++
 	}
-	r.Live, r.Expiring = l.live, len(l.expires)
+	r.Live, r.Expiring = l.bytes, len(l.expiries.entries)
 	return r, nil
 }
 

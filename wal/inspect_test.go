@@ -1,6 +1,7 @@
 package wal_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -179,6 +180,47 @@ func TestSalvage(t *testing.T) {
 	}
 	if incomplete == 0 {
 		t.Error("no record was ever reported as incomplete")
+	}
+}
+
+// A whole copy of a record replaces one that has lost updates, so that the
+// record is complete again. A copy that is older than the record does not.
+func TestSalvageUsesNewerCopy(t *testing.T) {
+	r := task("a")
+	dir := ramDir(t)
+	s := mustOpen(t, dir, nil)
+	mustCreate(t, s, r)
+	r.StatusMessage = "updated"
+	mustUpdate(t, s, r)
+	mustClose(t, s)
+	whole := snapshot(t, dir)
+	const name = "00000000000000000001"
+	log := []byte(whole[name])
+	_, bodies := wal.Bodies(log, 1)
+	version := 1 + len(r.ID) // where a create's body has it
+	copyOf := func(v byte) []byte {
+		body := append(bytes.Clone(bodies[1]), "\x03\x07updated"...) // the message
+		body[version] = v
+		return wal.Entry(2, 4, 0, body)
+	}
+	damaged := bytes.Clone(log)
+	damaged[len(damaged)-1] ^= 1
+
+	files{"FORMAT": whole["FORMAT"], name: string(append(damaged, copyOf(1)...))}.restore(t, dir)
+	wantRefused(t, "a damaged update before a copy", dir)
+	out, salvaged := salvage(t, dir)
+	r.Version = 1
+	equal(t, "salvaged", mustGet(t, salvaged, "a"), r)
+	if out.Records != 1 || out.Incomplete != 0 || out.Lost != 0 || len(out.Damage) != 1 {
+		t.Errorf("a newer copy behind the damage: %+v", out)
+	}
+
+	files{"FORMAT": whole["FORMAT"], name: string(append(log, copyOf(0)...))}.restore(t, dir)
+	wantRefused(t, "a copy of an older version", dir)
+	out, salvaged = salvage(t, dir)
+	equal(t, "salvaged", mustGet(t, salvaged, "a"), r)
+	if out.Records != 1 || out.Lost != 1 {
+		t.Errorf("an older copy: %+v", out)
 	}
 }
 

@@ -13,14 +13,15 @@ import (
 
 const lockName = "LOCK"
 
-// lockPoll is how often a waiting open looks again.
+// lockPoll is how often an open that waits tries again.
 const lockPoll = 25 * time.Millisecond
 
-// dirLock is an exclusive lock on a directory. The operating system gives it
-// up when the process dies, so the file's existence means nothing and it is
-// never removed: otherwise two processes could lock two files of one name.
+// dirLock is an exclusive lock on a directory. The operating system releases
+// it when the process dies, so the existence of the file means nothing. The
+// file is never removed: otherwise two processes could lock two files of one
+// name.
 //
-// Others may remove it all the same: LOCK looks like a file that somebody has
+// Other programs may remove it, because LOCK looks like a file that was
 // forgotten. So the format file, without which there is no store, is locked
 // too.
 type dirLock struct {
@@ -29,8 +30,7 @@ type dirLock struct {
 	format *os.File // nil until lockFormat
 }
 
-// lockDir locks dir. It tries for as long as wait and ctx allow, and at least
-// once.
+// lockDir locks dir. It tries until wait is over or ctx ends, and at least once.
 func lockDir(ctx context.Context, dir string, wait time.Duration) (*dirLock, error) {
 	deadline := time.Now().Add(wait)
 	for {
@@ -46,7 +46,7 @@ func lockDir(ctx context.Context, dir string, wait time.Duration) (*dirLock, err
 		}
 		left := time.Until(deadline)
 		if left <= 0 {
-			return nil, &LockedError{Dir: dir, PID: holder(dir)}
+			return nil, &LockedError{Dir: dir, PID: lockHolder(dir)}
 		}
 		timer := time.NewTimer(min(left, lockPoll))
 		select {
@@ -57,8 +57,9 @@ func lockDir(ctx context.Context, dir string, wait time.Duration) (*dirLock, err
 	}
 }
 
-// tryLock locks the file at path, which it creates if need be, and notes this
-// process in it. It reports whether somebody else holds the lock.
+// tryLock locks the file at path, which it creates if it does not exist, and
+// writes this process's id to it. It reports whether the lock is held
+// elsewhere.
 func tryLock(path string) (file *os.File, held bool, err error) {
 	for {
 		file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, filePerm)
@@ -80,10 +81,10 @@ func tryLock(path string) (file *os.File, held bool, err error) {
 		if err != nil && !os.IsNotExist(err) {
 			return nil, false, err
 		}
-		// Somebody has put another file there since it was opened.
+		// Another file has taken the path since this one was opened.
 	}
-	// A fixed length: on a full disk the line of the last owner can still be
-	// overwritten. The number is only for the text of an error.
+	// The length is fixed, so that the line of the last owner can be
+	// overwritten on a full disk. The number is only for the text of an error.
 	if _, err := file.WriteAt(fmt.Appendf(nil, "%-20d\n", os.Getpid()), 0); err != nil {
 		_ = file.Close()
 		return nil, false, err
@@ -91,8 +92,8 @@ func tryLock(path string) (file *os.File, held bool, err error) {
 	return file, false, nil
 }
 
-// holder returns the process that says it has locked dir, or 0.
-func holder(dir string) int {
+// lockHolder returns the process that LOCK names, or 0.
+func lockHolder(dir string) int {
 	text, err := os.ReadFile(filepath.Join(dir, lockName))
 	if err != nil {
 		return 0
@@ -104,11 +105,11 @@ func holder(dir string) int {
 	return pid
 }
 
-// formatWait is how long a lock on the format file is waited for. Somebody who
-// has it and not LOCK is about to go, or has lost LOCK.
+// formatWait is how long lockFormat waits. A process that holds the format file
+// but not LOCK is about to release both, or its LOCK was removed.
 const formatWait = 250 * time.Millisecond
 
-// lockFormat also locks the format file at path, which is there.
+// lockFormat locks the format file at path too. The file must exist.
 func (l *dirLock) lockFormat(ctx context.Context, path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -134,10 +135,10 @@ func (l *dirLock) lockFormat(ctx context.Context, path string) error {
 	}
 }
 
-// check reports whether the directory under the log's name is still the one
-// that is locked, and not one that has taken its place, where files of the
-// same names are somebody else's.
-func (l *dirLock) check() error {
+// verify returns an error if the log's path no longer leads to the directory
+// that is locked, but to one that has replaced it, where files of the same
+// names are another store's.
+func (l *dirLock) verify() error {
 	mine, err := l.format.Stat()
 	if err != nil {
 		return err
@@ -147,12 +148,12 @@ func (l *dirLock) check() error {
 		return err
 	}
 	if !os.SameFile(mine, there) {
-		return &os.PathError{Op: "check", Path: l.format.Name(), Err: errors.New("the directory was replaced")}
+		return &os.PathError{Op: "verify", Path: l.format.Name(), Err: errors.New("the directory was replaced")}
 	}
 	return nil
 }
 
-// release gives the directory free, LOCK last.
+// release unlocks the directory, LOCK last.
 func (l *dirLock) release() error {
 	var err error
 	if l.format != nil {

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// lockFile refuses: without a lock that dies with its process two processes
-// would destroy each other's records.
+// lockFile always fails: without a lock that ends with its process, two
+// processes would destroy each other's records.
 func lockFile(f *os.File) (held bool, err error) {
 	return false, &os.PathError{Op: "lock", Path: f.Name(), Err: errors.ErrUnsupported}
 }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockFile locks f for as long as it is open. It reports whether somebody
-// else holds the lock.
+// lockFile locks f for as long as it is open. It reports whether another
+// open file holds the lock.
 func lockFile(f *os.File) (held bool, err error) {
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -15,9 +15,9 @@ const (
 	errLockViolation        = syscall.Errno(33)
 )
 
-// lockFile locks f for as long as it is open. It reports whether somebody
-// else holds the lock. What it locks is a byte far behind the file's end, so
-// that others can read who holds the lock.
+// lockFile locks f for as long as it is open. It reports whether another
+// open file holds the lock. It locks a byte far beyond the end of the
+// file, so that others can read which process holds the lock.
 func lockFile(f *os.File) (held bool, err error) {
 	at := &syscall.Overlapped{OffsetHigh: 0x7FFFFFFF}
 	ok, _, err := lockFileEx.Call(f.Fd(), lockFileFailImmediately|lockFileExclusive, 0, 1, 0, uintptr(unsafe.Pointer(at)))

@@ -72,17 +72,17 @@ func (w *walk) change(r *durabletasks.Record) {
 		case 7:
 			r.Result = w.json()
 		case 8:
-			r.UsedInputKeys = append(r.UsedInputKeys, key)
+			r.Questions = append(r.Questions, questions("", key)[w.IntN(2)])
 		case 9:
-			r.UsedInputKeys = r.UsedInputKeys[:w.IntN(len(r.UsedInputKeys)+1)]
+			r.Questions = r.Questions[:w.IntN(len(r.Questions)+1)]
 		case 10:
 			r.InputRequests = changeMap(w, r.InputRequests, key)
 		case 11:
 			r.InputResponses = changeMap(w, r.InputResponses, key)
 		}
 	}
-	if len(r.UsedInputKeys) == 0 {
-		r.UsedInputKeys = nil
+	if len(r.Questions) == 0 {
+		r.Questions = nil
 	}
 }
 
@@ -129,21 +129,17 @@ func (w *walk) step(s *wal.Store) error {
 		w.model[id] = r
 	case n < 90:
 		if !alive {
-			if _, err := s.Update(ctx, task(id), old.Version); !errors.Is(err, durabletasks.ErrNotFound) {
+			if err := s.Update(ctx, from(old.Version, task(id))); !errors.Is(err, durabletasks.ErrNotFound) {
 				return fmt.Errorf("update of %s, which is not there: %w", id, err)
 			}
 			return nil
 		}
 		next := old.Clone()
 		w.change(&next)
-		got, err := s.Update(ctx, next, old.Version)
-		if err != nil {
+		if err := s.Update(ctx, next); err != nil {
 			return fmt.Errorf("update %s: %w", id, err)
 		}
 		next.Version++
-		if !reflect.DeepEqual(got, next) {
-			return fmt.Errorf("update %s: got %+v, want %+v", id, got, next)
-		}
 		w.model[id] = next
 	case n < 94:
 		w.clock.advance(time.Duration(w.IntN(600)-150) * time.Second)
@@ -211,7 +207,7 @@ func TestRandomWalk(t *testing.T) {
 			mustClose(t, s)
 			opts.Sync = r.IntN(2) == 0
 			s, _ = openFaulty(t, dir, opts, 1<<(9+r.IntN(4)))
-			if err := s.CheckLedger(); err != nil {
+			if err := s.Audit(); err != nil {
 				t.Fatalf("reopened after step %d: %v", i, err)
 			}
 			if r.IntN(2) == 0 { // or leave everything undecoded for what comes
@@ -221,7 +217,7 @@ func TestRandomWalk(t *testing.T) {
 			}
 		}
 		if r.IntN(500) == 0 {
-			if err := s.CheckLedger(); err != nil {
+			if err := s.Audit(); err != nil {
 				t.Fatalf("after step %d: %v", i, err)
 			}
 		}

@@ -7,37 +7,41 @@ import (
 	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
+	"github.com/mcp-durable-tasks/durabletasks/internal/failurelog"
 )
 
-// Options configure a [Store]. The zero value means the defaults. They are
-// copied by [Open].
+// Options configure a [Store]. The zero value means the defaults. [Open] copies
+// them.
 type Options struct {
-	// Sync makes every commit wait until the disk has it, so that it survives
-	// a power loss. Without it a commit survives the death of the process.
+	// Sync makes every commit wait until it is on the disk, so that it
+	// survives a power loss. Without Sync a commit survives the death of the
+	// process.
 	Sync bool
 
-	// MaxRecordBytes limits the size of one record in the log; 0 means 8 MiB,
-	// and 1 GiB is the most. Larger records are refused with a
-	// [*TooLargeError]. Those that were stored under a higher limit stay
-	// readable, and no record is so large that it could not be cancelled: an
-	// update that adds a few bytes at most is not refused.
+	// MaxRecordBytes limits the size of one record in the log, in bytes. Zero
+	// means 8 MiB; 1 GiB is the most. Larger records are refused with a
+	// [*durabletasks.TooLargeError]. Records that were stored under a higher
+	// limit stay readable, and every record can be cancelled: an update that
+	// adds only a few bytes is never refused.
 	MaxRecordBytes int
 
-	// Now returns the time by which records expire; nil means the system's
-	// clock, of which a jump ahead is believed only after ten minutes.
+	// Now returns the time by which records expire. Nil means the system's
+	// clock; a jump ahead of that clock counts only after ten minutes.
 	Now func() time.Time
 
-	// Logger is told about repairs and failures, never about ids or payloads;
-	// nil means nothing is logged.
+	// Logger receives repairs (Warn) and failures (Error), never ids or
+	// payloads. If it is nil, repairs are not logged, and a failure that ends
+	// all writing goes to [slog.Default].
 	Logger *slog.Logger
 
-	// LockWait is how long to wait for a directory that is in use; 0 means to
-	// fail at once.
+	// LockWait is how long Open waits for a directory that is in use. Zero
+	// means that Open fails at once.
 	LockWait time.Duration
 
-	// OnCleanError is told when disk space that is no longer needed could not
-	// be given back. The store goes on and tries again later. It must not call
-	// the store. Nil means nobody is told but the Logger.
+	// OnCleanError is called with the error when disk space that is no longer
+	// needed could not be given back. The store goes on and tries again later.
+	// OnCleanError must not call the store. It may be nil; the Logger receives
+	// the error too.
 	OnCleanError func(error)
 }
 
@@ -53,32 +57,30 @@ func (o *Options) withDefaults() (Options, error) {
 		c = *o
 	}
 	if c.MaxRecordBytes < 0 || c.MaxRecordBytes > largestMaxRecordBytes {
-		return Options{}, fmt.Errorf("wal: Options.MaxRecordBytes %d is not within 0 and %d", c.MaxRecordBytes, largestMaxRecordBytes)
+		return Options{}, fmt.Errorf("wal: %w: Options.MaxRecordBytes %d is not between 0 and %d", durabletasks.ErrInvalid, c.MaxRecordBytes, largestMaxRecordBytes)
 	}
 	if c.MaxRecordBytes == 0 {
 		c.MaxRecordBytes = defaultMaxRecordBytes
 	}
 	if c.LockWait < 0 {
-		return Options{}, fmt.Errorf("wal: Options.LockWait %v is negative", c.LockWait)
+		return Options{}, fmt.Errorf("wal: %w: Options.LockWait %v is negative", durabletasks.ErrInvalid, c.LockWait)
 	}
 	if c.Now == nil {
 		c.Now = new(durabletasks.Clock).Now
 	}
+	c.Logger = failurelog.Or(c.Logger)
 	return c, nil
 }
 
-// log tells the logger, which is the user's and may panic.
+// log logs a message. The logger is the user's and may panic.
 func (o *Options) log(level slog.Level, message string, args ...any) {
-	if o.Logger == nil {
-		return
-	}
 	defer func() { _ = recover() }()
 	o.Logger.Log(context.Background(), level, message, args...)
 }
 
-// cleanFailed reports that cleaning could not give space back.
+// cleanFailed reports that space could not be given back.
 func (o *Options) cleanFailed(err error) {
-	o.log(slog.LevelWarn, "wal: cleaning failed, will be tried again", "error", err)
+	o.log(slog.LevelWarn, "wal: cleaning failed and will be tried again", "error", err)
 	if o.OnCleanError == nil {
 		return
 	}

@@ -5,37 +5,54 @@ import (
 	"fmt"
 )
 
-// replay builds the index from the log's entries in their order. Nobody else
-// uses the index meanwhile, so it changes states in place.
+// replay builds the index and the live records from the log's entries in their
+// order. Nobody else uses the index meanwhile, so it changes states in place.
 type replay struct {
 	index  *index
-	ledger *ledger
+	live   *liveRecords
 	first  uint64 // the first entry of the log
 	sweeps []moment
+	gaps   bool // entries may be missing: a copy may be newer than the record
 }
 
-func newReplay(x *index) *replay { return &replay{index: x, ledger: newLedger()} }
+func newReplay(x *index) *replay { return &replay{index: x, live: newLiveRecords()} }
 
 // begin forgets everything that was replayed: the log begins here.
 func (r *replay) begin(first uint64) {
-	if r.ledger.oldest() != nil {
+	if r.live.oldest() != nil {
 		r.index.clear()
-		r.ledger = newLedger()
+		r.live = newLiveRecords()
 	}
 	r.first = first
 	r.sweeps = nil
 }
 
-// maxPending is how many updates may wait to be decoded; beyond it decoding
-// is cheaper than holding on to what they superseded.
-const maxPending = 8
+// At most maxPending entries of a record, and at most maxPendingBytes of its
+// updates, wait to be decoded. With more of them it is cheaper to decode than
+// to keep the values that were replaced.
+const (
+	maxPending      = 8
+	maxPendingBytes = 64 << 10
+)
 
-// entry replays one entry. Its error says why the entry cannot be.
+// pendingTooMuch reports whether the fields must be decoded now.
+func pendingTooMuch(pending []string) bool {
+	if len(pending) < 2 {
+		return false
+	}
+	bytes := 0
+	for _, fields := range pending[1:] {
+		bytes += len(fields)
+	}
+	return len(pending) > maxPending || bytes > maxPendingBytes
+}
+
+// entry replays one entry. Its error says why a right log cannot have it.
 func (r *replay) entry(f *frame) error {
 	switch f.kind {
 	case kindCreate, kindCopy:
-		body := reader{rest: string(f.body)}
-		st := &state{id: body.text(), version: int64(body.uvarint())}
+		body := newReader(string(f.body))
+		st := &state{id: body.kept(), version: int64(body.uvarint())}
 		if body.bad {
 			return errBody
 		}
@@ -45,7 +62,7 @@ func (r *replay) entry(f *frame) error {
 		if err := st.apply(body.rest); err != nil {
 			return err
 		}
-		return r.whole(f, st)
+		return r.wholeRecord(f, st)
 	case kindUpdate:
 		return r.update(f)
 	case kindSweep:
@@ -63,25 +80,26 @@ func (r *replay) entry(f *frame) error {
 	}
 }
 
-// whole replays a create or a copy. Whatever the log said of the record
-// before is dead, and so is an expired record whose id a create has taken.
-func (r *replay) whole(f *frame, st *state) error {
+// wholeRecord replays a create or a copy. All earlier entries of the record are
+// dead, and so is an expired record that a create has replaced.
+func (r *replay) wholeRecord(f *frame, st *state) error {
 	n := r.index.get(st.id)
 	if n == nil {
 		n = new(node)
 		n.st.Store(st)
 		r.index.put(n, nil)
 		n.base = f.index
-		r.ledger.append(n)
+		r.live.append(n)
 	} else {
-		if was := n.st.Load().version; f.kind == kindCopy && st.version != was {
+		was := n.st.Load().version
+		if f.kind == kindCopy && st.version != was && !(r.gaps && st.version > was) {
 			return fmt.Errorf("copy of version %d, but the record is at version %d", st.version, was)
 		}
 		n.st.Store(st)
 		r.index.put(n, n)
-		r.ledger.renew(n, f.index)
+		r.live.rebase(n, f.index)
 	}
-	r.ledger.resize(n, uint32(entrySize(headerSize+len(f.body))))
+	r.live.resize(n, uint32(entrySize(headerSize+len(f.body))))
 	n.slot = int32(len(r.sweeps))
 	return nil
 }
@@ -92,7 +110,7 @@ func (r *replay) update(f *frame) error {
 	}
 	base := binary.LittleEndian.Uint64(f.body)
 	if base < r.first {
-		return nil // see the third argument at cleaning
+		return nil // see the third argument in clean.go
 	}
 	body := reader{rest: string(f.body[baseSize:])}
 	id, version := body.text(), int64(body.uvarint())
@@ -111,32 +129,31 @@ func (r *replay) update(f *frame) error {
 	if err := st.apply(body.rest); err != nil {
 		return err
 	}
-	if len(st.pending) > maxPending {
+	if pendingTooMuch(st.pending) {
 		if _, err := n.decoded(st); err != nil {
 			return errUndecodable
 		}
 	}
 	n.slot = int32(len(r.sweeps))
-	r.ledger.resize(n, 0) // finish measures it
+	r.live.resize(n, 0) // finish sets it
 	return nil
 }
 
-// finish removes what was swept and returns the ledger of what is left.
+// finish removes the records that were swept and returns the others.
 //
-// A record that was expired at a sweep was removed by it, unless an entry of
-// the record came later: then it was not expired at that time, or it is a new
-// record under the id. So only the sweeps after a record's newest entry
-// count, and of those the latest time.
-func (r *replay) finish() *ledger {
-	latest := r.sweeps // latest[i] is to be the latest time of sweeps[i:]
+// A sweep removed a record that was expired at its time, unless an entry of
+// the record came later: then the record was not expired at that time, or it
+// is a new one with the same id. So only the sweeps after a record's newest
+// entry count, and of those the latest time.
+func (r *replay) finish() *liveRecords {
+	latest := r.sweeps // latest[i] becomes the latest time of sweeps[i:]
 	for i := len(latest) - 2; i >= 0; i-- {
 		if latest[i].before(latest[i+1]) {
 			latest[i] = latest[i+1]
 		}
 	}
-	l := r.ledger
-	for n := l.ends.newer; n != &l.ends; {
-		next := n.newer
+	l := r.live
+	for n := range l.fromOldest() {
 		st := n.st.Load()
 		since := int(n.slot)
 		n.slot = noSlot
@@ -146,15 +163,13 @@ func (r *replay) finish() *ledger {
 			l.remove(n)
 		} else {
 			if expires {
-				n.slot = int32(len(l.expires))
-				l.expires = append(l.expires, expiry{at, n})
+				l.expiries.appendUnordered(n, at)
 			}
 			if n.size == 0 {
 				l.resize(n, uint32(entrySize(headerSize+wholeSize(st)+pendingSize(st.pending))))
 			}
 		}
-		n = next
 	}
-	l.heapify()
+	l.expiries.heapify()
 	return l
 }

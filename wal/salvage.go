@@ -14,13 +14,13 @@ import (
 	"strconv"
 )
 
-// Salvaged is what [Salvage] could make of a damaged store.
+// Salvaged is what [Salvage] has found in a damaged store.
 type Salvaged struct {
-	Records    int      // that the new store holds
-	Incomplete int      // of them, those whose newest updates are lost, as far as the log still tells
+	Records    int      // records in the new store
+	Incomplete int      // how many of them have lost their newest updates, as far as the log shows
 	Entries    int      // whole entries that were found
-	Lost       int      // of them, updates of which an earlier part is lost
-	Damage     []Region // what could not be read as entries
+	Lost       int      // how many of them are of no use, because an earlier entry is lost
+	Damage     []Region // the parts of files that could not be read as entries
 }
 
 // Region is a part of a file.
@@ -30,19 +30,23 @@ type Region struct {
 	Bytes  int64
 }
 
-// Salvage makes a new store in the directory to, which must not exist or be
-// empty, from every record that can still be read in the damaged store in the
-// directory from. It is for an operator to call after [Open] has reported a
-// [*CorruptError], and never happens by itself. It changes nothing in from but
-// the lock file.
+// Salvage creates a new store in the directory to, which must be empty or not
+// exist, from every record that can still be read in the damaged store in the
+// directory from. An operator calls it after [Open] has returned a
+// [*CorruptError]; the library never does. In from it changes only the lock
+// file.
 //
-// Each record is as it was after one of its commits, and whole. But which
-// commit that was may differ from record to record: those that the damage has
-// hit fall back to an older one (Incomplete counts them) or are missing, and a
-// record that had been swept can be back, expired as before.
+// Each record is whole, and as it was after one of its commits. The damage may
+// have hit some records and not others: those fall back to an older commit
+// (Incomplete counts them) or are missing. A record that was swept can be back,
+// still expired.
 //
-// Errors: [*LockedError], one of the file system's, or ctx's.
+// Errors: [*LockedError], [durabletasks.ErrInvalid] if a name is empty, one of
+// the file system's, or ctx's.
 func Salvage(ctx context.Context, from, to string) (*Salvaged, error) {
+	if from == "" || to == "" {
+		return nil, errNoDir
+	}
 	if info, err := os.Stat(from); err != nil {
 		return nil, fmt.Errorf("wal: salvage: %w", err)
 	} else if !info.IsDir() {
@@ -73,7 +77,7 @@ type foundEntry struct {
 }
 
 // salvageRecords replays every whole entry of the files of a log.
-func salvageRecords(ctx context.Context, dir string) (*Salvaged, *ledger, error) {
+func salvageRecords(ctx context.Context, dir string) (*Salvaged, *liveRecords, error) {
 	names, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("wal: salvage: %w", err)
@@ -99,6 +103,7 @@ func salvageRecords(ctx context.Context, dir string) (*Salvaged, *ledger, error)
 	out.Entries = len(entries)
 
 	r := newReplay(newIndex())
+	r.gaps = true
 	incomplete := map[*node]bool{}
 	cut := newestCut(entries)
 	for _, e := range entries {
@@ -120,7 +125,7 @@ func salvageRecords(ctx context.Context, dir string) (*Salvaged, *ledger, error)
 		}
 	}
 	l := r.finish()
-	for n := l.ends.newer; n != &l.ends; n = n.newer {
+	for n := range l.fromOldest() {
 		if incomplete[n] {
 			out.Incomplete++
 		}
@@ -158,11 +163,11 @@ func (r *replay) updated(f *frame) (*node, uint64) {
 	return r.index.get(body.text()), binary.LittleEndian.Uint64(f.body)
 }
 
-// search finds the whole entries in a file. What is not one, it skips byte by
-// byte up to the next.
+// search returns the whole entries in a file. It skips other bytes one at a
+// time, up to the next entry.
 func (out *Salvaged) search(path string, buf []byte) []foundEntry {
 	var entries []foundEntry
-	damage := 0 // how many bytes before at are none
+	damage := 0 // how many bytes before at belong to no entry
 	note := func(end int) {
 		if damage > 0 {
 			out.Damage = append(out.Damage, Region{File: path, Offset: int64(end - damage), Bytes: int64(damage)})
@@ -188,7 +193,7 @@ func (out *Salvaged) search(path string, buf []byte) []foundEntry {
 	return entries
 }
 
-// anyFrame reports whether b is a frame that this library knows, and of which
+// anyFrame reports whether b is a whole frame of a known kind, and of which
 // entry.
 func anyFrame(b []byte) (index uint64, ok bool) {
 	k := kind(b[offsetKind] & 0xF)
@@ -201,15 +206,18 @@ func anyFrame(b []byte) (index uint64, ok bool) {
 }
 
 // writeStore creates a store with these records, their versions included.
-func writeStore(ctx context.Context, dir string, l *ledger, out *Salvaged) error {
+func writeStore(ctx context.Context, dir string, l *liveRecords, out *Salvaged) error {
 	s, err := OpenContext(ctx, dir, &Options{Sync: true, MaxRecordBytes: largestMaxRecordBytes})
 	if err != nil {
 		return err
 	}
-	for n := l.ends.newer; n != &l.ends && err == nil; n = n.newer {
-		err = s.alone(ctx, func() error {
+	for n := range l.fromOldest() {
+		if err != nil {
+			break
+		}
+		err = s.exclusively(ctx, func() error {
 			o, err := s.copyOp(n)
-			if err != nil { // JSON that was never valid; nothing that a store wrote
+			if err != nil { // JSON that was never valid, so no store has written it
 				out.Lost++
 				return nil
 			}
@@ -218,7 +226,7 @@ func writeStore(ctx context.Context, dir string, l *ledger, out *Salvaged) error
 		})
 	}
 	if err == nil {
-		err = s.alone(ctx, s.flush)
+		err = s.exclusively(ctx, s.flush)
 	}
 	return errors.Join(err, s.Close())
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// state is a record as the index holds it: smaller than a
-// [durabletasks.Record], and never changed once it is in the index.
+// state is a record as the index holds it. It is smaller than a
+// [durabletasks.Record], and never changes once it is in the index.
 type state struct {
 	id      string
 	message string
 	owner   string
+	tool    string
 	status  durabletasks.Status
 
 	created moment
@@ -25,14 +26,14 @@ type state struct {
 	version int64
 
 	json    [jsonFields]wire.JSON
-	inputs  *inputs  // nil if there are none
+	inputs  *inputs  // nil if all of them are empty
 	pending []string // fields from the log whose JSON is not decoded yet, oldest first
 	cancel  bool
 
-	undeclared wire.InputKinds
+	unsupported wire.InputKinds
 }
 
-// The places of the JSON fields in state.json.
+// The indexes of state.json.
 const (
 	jsonResult = iota
 	jsonError
@@ -45,7 +46,7 @@ const (
 type inputs struct {
 	requests  map[string]wire.JSON
 	responses map[string]wire.JSON
-	used      []string
+	questions []durabletasks.Question // with deadlines as moment.time returns them, so that equal questions are ==
 }
 
 var noInputs inputs
@@ -57,8 +58,8 @@ func (st *state) in() *inputs {
 	return st.inputs
 }
 
-// moment is an instant, without the location that a time.Time has. Its zero
-// value is 1970, its order that of the instants.
+// moment is an instant without a location. The zero moment is the beginning of
+// 1970.
 type moment struct {
 	sec  int64
 	nsec int32
@@ -72,8 +73,9 @@ func (t moment) before(u moment) bool {
 	return t.sec < u.sec || t.sec == u.sec && t.nsec < u.nsec
 }
 
-// newState makes a state of a record, sharing only what cannot change. Where
-// it equals old, if that is not nil, it shares old's memory.
+// newState returns the state for a record. The two share only what cannot
+// change. Where the state equals old, if that is not nil, it shares old's
+// memory.
 func newState(r *durabletasks.Record, version int64, old *state) *state {
 	st := &state{
 		status:  r.Status,
@@ -85,26 +87,28 @@ func newState(r *durabletasks.Record, version int64, old *state) *state {
 		json:    [jsonFields]wire.JSON{r.Result, r.Error, r.Payload, r.Checkpoint},
 		cancel:  r.CancelRequested,
 
-		undeclared: r.Undeclared,
+		unsupported: r.UnsupportedInput,
 	}
 	if old == nil {
-		// Clones: a short text may be a piece of a large one, such as a whole
-		// request, and would keep all of it in memory.
+		// A short text may be a part of a large one, such as a whole request,
+		// and would keep all of it in memory.
 		st.id = strings.Clone(r.ID)
 		st.message = strings.Clone(r.StatusMessage)
 		st.owner = strings.Clone(r.Owner)
+		st.tool = strings.Clone(r.Tool)
 	} else {
 		st.id = old.id
 		st.message = sameOrClone(r.StatusMessage, old.message)
 		st.owner = sameOrClone(r.Owner, old.owner)
+		st.tool = sameOrClone(r.Tool, old.tool)
 	}
-	if len(r.InputRequests) == 0 && len(r.InputResponses) == 0 && len(r.UsedInputKeys) == 0 {
+	if len(r.InputRequests) == 0 && len(r.InputResponses) == 0 && len(r.Questions) == 0 {
 		return st
 	}
 	if old != nil {
 		was := old.in()
 		if maps.Equal(r.InputRequests, was.requests) && maps.Equal(r.InputResponses, was.responses) &&
-			slices.Equal(r.UsedInputKeys, was.used) {
+			slices.EqualFunc(r.Questions, was.questions, sameQuestion) {
 			st.inputs = old.inputs
 			return st
 		}
@@ -112,9 +116,23 @@ func newState(r *durabletasks.Record, version int64, old *state) *state {
 	st.inputs = &inputs{
 		requests:  cloneMap(r.InputRequests),
 		responses: cloneMap(r.InputResponses),
-		used:      slices.Clone(r.UsedInputKeys),
+		questions: cloneQuestions(r.Questions),
 	}
 	return st
+}
+
+func sameQuestion(a, b durabletasks.Question) bool {
+	return a.Key == b.Key && a.Digest == b.Digest && a.Deadline.Equal(b.Deadline)
+}
+
+// cloneQuestions returns a copy whose deadlines are in UTC and without a
+// monotonic clock reading.
+func cloneQuestions(questions []durabletasks.Question) []durabletasks.Question {
+	c := slices.Clone(questions)
+	for i := range c {
+		c[i].Deadline = instant(c[i].Deadline).time()
+	}
+	return c
 }
 
 func sameOrClone(s, old string) string {
@@ -132,37 +150,38 @@ func cloneMap(m map[string]wire.JSON) map[string]wire.JSON {
 	return maps.Clone(m)
 }
 
-// record returns what a caller may have. The state must be decoded.
+// record returns a record for a caller to keep. The state must be decoded.
 func (st *state) record() durabletasks.Record {
 	r := durabletasks.Record{
-		ID:              st.id,
-		Status:          st.status,
-		StatusMessage:   st.message,
-		CreatedAt:       st.created.time(),
-		LastUpdatedAt:   st.updated.time(),
-		TTL:             st.ttl,
-		PollInterval:    st.poll,
-		Result:          st.json[jsonResult],
-		Error:           st.json[jsonError],
-		Owner:           st.owner,
-		CancelRequested: st.cancel,
-		Undeclared:      st.undeclared,
-		Payload:         st.json[jsonPayload],
-		Checkpoint:      st.json[jsonCheckpoint],
-		Version:         st.version,
+		ID:               st.id,
+		Status:           st.status,
+		StatusMessage:    st.message,
+		CreatedAt:        st.created.time(),
+		LastUpdatedAt:    st.updated.time(),
+		TTL:              st.ttl,
+		PollInterval:     st.poll,
+		Result:           st.json[jsonResult],
+		Error:            st.json[jsonError],
+		Owner:            st.owner,
+		CancelRequested:  st.cancel,
+		Tool:             st.tool,
+		UnsupportedInput: st.unsupported,
+		Payload:          st.json[jsonPayload],
+		Checkpoint:       st.json[jsonCheckpoint],
+		Version:          st.version,
 	}
 	if in := st.inputs; in != nil {
 		r.InputRequests = cloneMap(in.requests)
 		r.InputResponses = cloneMap(in.responses)
-		if len(in.used) > 0 {
-			r.UsedInputKeys = slices.Clone(in.used)
+		if len(in.questions) > 0 {
+			r.Questions = slices.Clone(in.questions)
 		}
 	}
 	return r
 }
 
-// expiry returns the moment from which the record is expired, and whether
-// there is one.
+// expiry returns the moment from which the record is expired. It returns false
+// if the record never expires.
 func (st *state) expiry() (moment, bool) {
 	if st.ttl < 0 {
 		return moment{}, false
@@ -172,7 +191,7 @@ func (st *state) expiry() (moment, bool) {
 	return instant(at), ok
 }
 
-// expired reports whether the record is expired at now, that moment included.
+// expired reports whether the record is expired at now.
 func (st *state) expired(now moment) bool {
 	at, ok := st.expiry()
 	return ok && !now.before(at)

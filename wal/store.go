@@ -21,22 +21,22 @@ type Store struct {
 	index *index
 	tear  *Tear
 
-	shut    atomic.Bool           // closed, for those who don't lock
-	failure atomic.Pointer[error] // why no more is written, once that is so
+	shut    atomic.Bool           // closed; read without mu
+	failure atomic.Pointer[error] // why the store takes no more writes, or nil
 
-	mu     sync.Mutex // guards what follows, for moments only
-	busy   bool       // somebody commits
-	queue  []*op      // those who wait; empty unless busy
+	mu     sync.Mutex // guards the next five fields, and is held for moments only
+	busy   bool       // a caller commits
+	queue  []*op      // waits for it; empty unless busy
 	closed bool
 	idle   chan struct{} // closed when the store is closed and nobody commits
-	done   chan struct{} // closed when Close is through
+	done   chan struct{} // closed when Close has finished
 
-	// What follows belongs to whoever commits.
+	// The other fields belong to the committer; see commit.go.
 	journal    *journal
-	ledger     *ledger
+	live       *liveRecords
 	batch      []*op
-	accepted   []*op
-	expected   int           // how many are likely to want the next commit
+	accepted   []*op         // of the batch
+	expected   int           // how many callers are likely to want the next commit
 	syncTook   time.Duration // by the last commit
 	credit     int64         // bytes that cleaning may still copy
 	cleanAfter time.Time
@@ -48,17 +48,19 @@ var (
 	_ durabletasks.Scanner   = (*Store)(nil)
 )
 
-// Open opens the store in the directory dir, and creates both if need be; nil
-// options mean the defaults. It waits at most [Options.LockWait] for a
-// directory that is in use.
+// Open opens the store in the directory dir, and creates both if they do not
+// exist. Nil options mean the defaults. Open waits at most [Options.LockWait]
+// for a directory that is in use. [UserDir] finds a directory for a server
+// that runs as its user's program.
 //
-// Errors: [*LockedError], [*CorruptError], or one of the file system's.
-// Whichever it is, nothing that was stored is changed.
+// Errors: [*LockedError], [*CorruptError], [durabletasks.ErrInvalid] if dir is
+// empty or an option is wrong, or one of the file system's. After an error
+// nothing that was stored has changed.
 func Open(dir string, opts *Options) (*Store, error) {
 	return OpenContext(context.Background(), dir, opts)
 }
 
-// OpenContext is [Open] with a context that can end its waiting and reading.
+// OpenContext is like [Open]. It stops waiting and reading when ctx ends.
 func OpenContext(ctx context.Context, dir string, opts *Options) (*Store, error) {
 	return open(ctx, dir, opts, seam{segmentSize: segmentSize})
 }
@@ -68,8 +70,11 @@ func open(ctx context.Context, dir string, opts *Options, sm seam) (_ *Store, er
 	if s.opts, err = opts.withDefaults(); err != nil {
 		return nil, err
 	}
-	// The log library works with absolute names too; a process that changes
-	// its directory must not make the two disagree.
+	if dir == "" {
+		return nil, errNoDir
+	}
+	// The log library works with absolute names, and must mean the same
+	// directory as this package after the process changes its directory.
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("wal: %w", err)
 	}
@@ -79,7 +84,7 @@ func open(ctx context.Context, dir string, opts *Options, sm seam) (_ *Store, er
 	if s.lock, err = lockDir(ctx, dir, s.opts.LockWait); err != nil {
 		return nil, err
 	}
-	// A name that leads through a symbolic link may lead elsewhere tomorrow.
+	// The name may lead through a symbolic link, and elsewhere tomorrow.
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		err = fmt.Errorf("wal: %w", err)
 	} else {
@@ -91,20 +96,20 @@ func open(ctx context.Context, dir string, opts *Options, sm seam) (_ *Store, er
 	return s, nil
 }
 
-// load reads the log and gets it ready for writing. The caller has the lock.
+// load reads the log and prepares it for writing. The caller holds the lock.
 func (s *Store) load(ctx context.Context, dir string, sm seam) error {
-	exists, rest, err := storeExists(dir)
+	exists, unfinished, err := findStore(dir)
 	if err != nil {
 		return err
 	}
-	if rest != "" {
-		if err := os.Remove(rest); err != nil {
-			return fmt.Errorf("wal: remove a store that was never finished: %w", err)
+	if unfinished != "" {
+		if err := os.Remove(unfinished); err != nil {
+			return fmt.Errorf("wal: remove an unfinished store: %w", err)
 		}
 	}
 	format := filepath.Join(dir, formatName)
 	if !exists {
-		s.ledger = newLedger()
+		s.live = newLiveRecords()
 		if s.journal, err = createLog(dir, sm); err != nil {
 			return err
 		}
@@ -112,7 +117,7 @@ func (s *Store) load(ctx context.Context, dir string, sm seam) error {
 			s.journal.abandon()
 			return err
 		}
-		s.journal.owned = s.lock.check
+		s.journal.verifyDir = s.lock.verify
 		return nil
 	}
 	if err := s.lock.lockFormat(ctx, format); err != nil {
@@ -123,22 +128,22 @@ func (s *Store) load(ctx context.Context, dir string, sm seam) error {
 	if err != nil {
 		return err
 	}
-	s.ledger = r.finish()
-	if s.tear, err = found.heal(dir, s.opts.Now()); err != nil {
+	s.live = r.finish()
+	if s.tear, err = found.repair(dir, s.opts.Now()); err != nil {
 		return err
 	}
 	if t := s.tear; t != nil {
 		s.opts.warnTorn(t)
 	}
 	if s.opts.Sync {
-		if err := found.settle(dir); err != nil {
+		if err := found.rewriteUnsynced(dir); err != nil {
 			return err
 		}
 	}
 	if s.journal, err = openJournal(dir, found, sm); err != nil {
 		return err
 	}
-	s.journal.owned = s.lock.check
+	s.journal.verifyDir = s.lock.verify
 	if err := syncDir(dir); err != nil {
 		s.journal.abandon()
 		return fmt.Errorf("wal: %w", err)
@@ -147,18 +152,18 @@ func (s *Store) load(ctx context.Context, dir string, sm seam) error {
 	return nil
 }
 
-// Tear describes the torn end that [Open] removed from the log: the rest of
-// an entry that a crash interrupted.
+// Tear describes the torn end that [Open] removed from the log: the beginning
+// of an entry whose writing a crash interrupted.
 type Tear struct {
 	File   string // path of the segment
 	Offset int64  // where it was cut
-	Index  uint64 // the entry that was torn; the next commit takes its place
-	Bytes  int64  // how much was removed
-	Copy   string // path of the file that keeps what was removed
+	Index  uint64 // the torn entry; the next commit replaces it
+	Bytes  int64  // how many were removed
+	Copy   string // path of the file that keeps them
 }
 
-// Torn returns what [Open] had to remove from the end of the log, or nil.
-// With a process that died that is normal; no acknowledged commit is lost.
+// Torn returns what [Open] removed from the end of the log, or nil. A torn end
+// is normal after a process has died, and no acknowledged commit is lost.
 // After a power loss without [Options.Sync] it is where the log ends.
 func (s *Store) Torn() *Tear {
 	if s.tear == nil {
@@ -170,21 +175,21 @@ func (s *Store) Torn() *Tear {
 
 func (s *Store) now() moment { return instant(s.opts.Now()) }
 
-// check reports why a call cannot begin.
-func (s *Store) check(ctx context.Context) error {
+// callErr returns why a call must not begin, or nil.
+func (s *Store) callErr(ctx context.Context) error {
 	if s.shut.Load() {
 		return durabletasks.ErrClosed
 	}
 	return ctx.Err()
 }
 
-// Create implements [durabletasks.TaskStore]. An expired record that was not
-// swept yet gives way to a new one with its id.
+// Create implements [durabletasks.TaskStore]. It replaces an expired record
+// with the same id that was not swept yet.
 //
 // Errors: [durabletasks.ErrExists], [durabletasks.ErrClosed],
-// [*TooLargeError], [ErrFailed], [ErrOutcomeUnknown], or ctx's.
+// [*durabletasks.TooLargeError], [ErrFailed], [ErrOutcomeUnknown], or ctx's.
 func (s *Store) Create(ctx context.Context, r durabletasks.Record) error {
-	if err := s.check(ctx); err != nil {
+	if err := s.callErr(ctx); err != nil {
 		return err
 	}
 	now := s.now()
@@ -213,7 +218,7 @@ func (s *Store) Get(ctx context.Context, id string) (durabletasks.Record, error)
 	return st.record(), nil
 }
 
-// find returns the record with this id, unless it is expired.
+// find returns the record with this id, decoded, unless it is expired.
 func (s *Store) find(ctx context.Context, id string) (*node, *state, error) {
 	if err := ctx.Err(); err != nil && !s.shut.Load() {
 		return nil, nil, err
@@ -239,48 +244,47 @@ func (s *Store) find(ctx context.Context, id string) (*node, *state, error) {
 // Update implements [durabletasks.TaskStore]. Only what changed is written.
 //
 // Errors: [*durabletasks.ConflictError], [durabletasks.ErrNotFound],
-// [durabletasks.ErrClosed], [*TooLargeError], [ErrFailed],
+// [durabletasks.ErrClosed], [*durabletasks.TooLargeError], [ErrFailed],
 // [ErrOutcomeUnknown], ctx's, or a [*CorruptError] if the record holds JSON
 // that was never valid.
-func (s *Store) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
+func (s *Store) Update(ctx context.Context, next durabletasks.Record) error {
 	n, old, err := s.find(ctx, next.ID)
 	if err != nil {
-		return durabletasks.Record{}, err
+		return err
 	}
-	// Versions only grow, so an update that is too late now is too late for
-	// ever. One that is not is decided again in the order of the log; the
-	// version is the same then only if the record is, so what changed can be
-	// worked out here, beside other callers.
-	if old.version != expected {
-		return durabletasks.Record{}, &durabletasks.ConflictError{Expected: expected, Actual: old.version}
+	// Versions only grow, so an update that is too late now stays too late.
+	// Any other is decided again in the order of the log. The version is
+	// still the same then only if the record is, so the change can be encoded
+	// here, while others commit.
+	if old.version != next.Version {
+		return &durabletasks.ConflictError{Expected: next.Version, Actual: old.version}
 	}
-	st := newState(&next, expected+1, old)
+	st := newState(&next, next.Version+1, old)
 	size, err := s.sizeOf(st, old)
 	if err != nil {
-		return durabletasks.Record{}, err
+		return err
 	}
 	o := newOp(ctx, kindUpdate, st, size)
 	o.frame = appendUpdate(o.frame, old, st)
-	o.node, o.expected = n, expected
+	o.node = n
 	err = s.submit(o)
 	o.free()
-	if err != nil {
-		return durabletasks.Record{}, err
-	}
-	return st.record(), nil
+	return err
 }
 
-// smallGrowth is how much an update may always add to a record, however large
-// it is: a cancellation or a longer life is not refused for its size.
+// smallGrowth is how many bytes an update may always add to a record, however
+// large the record is: a cancellation or a longer life is not refused for its
+// size.
 const smallGrowth = 64
 
-// sizeOf returns what the record takes in the log as one whole entry, unless
-// that is too large. For an update, old is what it replaces.
+// sizeOf returns how many bytes the record takes in the log as one whole
+// entry, or an error if they are too many. For an update, old is what it
+// replaces.
 func (s *Store) sizeOf(st, old *state) (uint32, error) {
 	whole := func(st *state) int { return entrySize(headerSize + wholeSize(st)) }
 	size := whole(st)
 	if size > s.opts.MaxRecordBytes && (old == nil || size > whole(old)+smallGrowth || size > largestMaxRecordBytes) {
-		return 0, &TooLargeError{Size: size, Limit: s.opts.MaxRecordBytes}
+		return 0, &durabletasks.TooLargeError{Size: size, Limit: s.opts.MaxRecordBytes}
 	}
 	return uint32(size), nil
 }
@@ -303,13 +307,13 @@ func (s *Store) Scan(ctx context.Context, visit func(durabletasks.Record) bool) 
 			}
 		}
 	}
-	return s.check(ctx)
+	return s.callErr(ctx)
 }
 
-// Close implements [durabletasks.TaskStore]. It waits for the commits that
-// are under way, makes everything durable and gives the directory free,
-// whatever goes wrong. Its error is that of the last sync or of closing the
-// files; a second Close waits for the first and returns nil.
+// Close implements [durabletasks.TaskStore]. It waits for the commits in
+// progress, makes everything durable and releases the directory, even if it
+// fails. Its error is that of the last sync or of closing the files. A second
+// Close waits for the first and returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -338,6 +342,6 @@ func (s *Store) Close() error {
 		err = fmt.Errorf("wal: close: %w", err)
 	}
 	s.index.clear()
-	s.ledger, s.journal, s.batch, s.accepted = nil, nil, nil, nil
+	s.live, s.journal, s.batch, s.accepted = nil, nil, nil, nil
 	return errors.Join(err, s.lock.release())
 }

@@ -1,6 +1,7 @@
 package wal_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -83,13 +84,33 @@ func mustGet(t testing.TB, s *wal.Store, id string) durabletasks.Record {
 	return r
 }
 
+// mustUpdate returns what is stored after the update.
 func mustUpdate(t testing.TB, s *wal.Store, r durabletasks.Record) durabletasks.Record {
 	t.Helper()
-	r, err := s.Update(ctx, r, r.Version)
-	if err != nil {
+	if err := s.Update(ctx, r); err != nil {
 		t.Fatalf("Update(%.40q): %v", r.ID, err)
 	}
+	r.Version++
 	return r
+}
+
+// from returns the record as an update from another version.
+func from(version int64, r durabletasks.Record) durabletasks.Record {
+	r.Version = version
+	return r
+}
+
+// questions returns a question for each key, every other one with a deadline.
+func questions(keys ...string) []durabletasks.Question {
+	var qs []durabletasks.Question
+	for i, key := range keys {
+		q := durabletasks.Question{Key: key, Digest: [16]byte(bytes.Repeat([]byte{byte(i), 0xff}, 8))}
+		if i%2 == 1 {
+			q.Deadline = epoch.Add(time.Duration(i) * time.Minute)
+		}
+		qs = append(qs, q)
+	}
+	return qs
 }
 
 // task is a small live task, as hosts make them.
@@ -115,12 +136,13 @@ func fullTask(id string) durabletasks.Record {
 	r.PollInterval = durabletasks.NoLimit
 	r.InputRequests = map[string]wire.JSON{"": wire.MustParse(`{"method":"a"}`), "__proto__": wire.MustParse(`1e400`), "\x00": wire.MustParse(`null`)}
 	r.InputResponses = map[string]wire.JSON{"k": wire.MustParse(`"\ud800"`), "gone": {}}
-	r.UsedInputKeys = []string{"", "__proto__", "a", "a", strings.Repeat("ключ", 2500)}
+	r.Questions = questions("", "__proto__", "a", "a", strings.Repeat("ключ", 2500))
+	r.Tool = "tool\x00\xff"
 	r.Result = wire.MustParse(`{"n":123456789012345678901234567890,"m":-1.50}`)
 	r.Error = wire.MustParse(`{"code":-32603,"message":"x"}`)
 	r.Owner = "owner\x00"
 	r.CancelRequested = true
-	r.Undeclared = 255
+	r.UnsupportedInput = 255
 	r.Checkpoint = wire.MustParse(`[1,2,{"page":7}]`)
 	return r
 }
@@ -153,20 +175,27 @@ func variants() map[string]func(r *durabletasks.Record) {
 		"requests empty":    func(r *durabletasks.Record) { r.InputRequests = map[string]wire.JSON{} },
 		"response":          func(r *durabletasks.Record) { r.InputResponses["k"] = wire.MustParse(`{}`) },
 		"responses gone":    func(r *durabletasks.Record) { r.InputResponses = nil },
-		"used key":          func(r *durabletasks.Record) { r.UsedInputKeys = append(r.UsedInputKeys, "n", "m") },
-		"used keys cut":     func(r *durabletasks.Record) { r.UsedInputKeys = r.UsedInputKeys[:2] },
-		"used keys changed": func(r *durabletasks.Record) { r.UsedInputKeys[1] = "other" },
-		"used keys gone":    func(r *durabletasks.Record) { r.UsedInputKeys = nil },
+		"questions":         func(r *durabletasks.Record) { r.Questions = append(r.Questions, questions("n", "m")...) },
+		"questions cut":     func(r *durabletasks.Record) { r.Questions = r.Questions[:2] },
+		"question's key":    func(r *durabletasks.Record) { r.Questions[1].Key = "other" },
+		"question's digest": func(r *durabletasks.Record) { r.Questions[4].Digest[15]++ },
+		"deadline":          func(r *durabletasks.Record) { r.Questions[0].Deadline = epoch },
+		"deadline 1970":     func(r *durabletasks.Record) { r.Questions[2].Deadline = time.Unix(0, 0).UTC() },
+		"deadline last":     func(r *durabletasks.Record) { r.Questions[4].Deadline = time.Date(9999, 1, 1, 0, 0, 0, 1, time.UTC) },
+		"no deadline":       func(r *durabletasks.Record) { r.Questions[1].Deadline = time.Time{} },
+		"questions gone":    func(r *durabletasks.Record) { r.Questions = nil },
 		"all inputs gone": func(r *durabletasks.Record) {
-			r.InputRequests, r.InputResponses, r.UsedInputKeys = nil, nil, nil
+			r.InputRequests, r.InputResponses, r.Questions = nil, nil, nil
 		},
 		"result":     func(r *durabletasks.Record) { r.Result = wire.MustParse(`{"other":true}`) },
 		"no result":  func(r *durabletasks.Record) { r.Result = wire.JSON{} },
 		"no error":   func(r *durabletasks.Record) { r.Error = wire.JSON{} },
 		"no owner":   func(r *durabletasks.Record) { r.Owner = "" },
 		"no cancel":  func(r *durabletasks.Record) { r.CancelRequested = false },
-		"declared":   func(r *durabletasks.Record) { r.Undeclared = 0 },
-		"undeclared": func(r *durabletasks.Record) { r.Undeclared = wire.InputURL },
+		"no tool":    func(r *durabletasks.Record) { r.Tool = "" },
+		"tool":       func(r *durabletasks.Record) { r.Tool = "crawl" },
+		"any input":  func(r *durabletasks.Record) { r.UnsupportedInput = 0 },
+		"no URLs":    func(r *durabletasks.Record) { r.UnsupportedInput = wire.InputURL },
 		"payload":    func(r *durabletasks.Record) { r.Payload = wire.MustParse(`{}`) },
 		"checkpoint": func(r *durabletasks.Record) { r.Checkpoint = wire.MustParse(`"p8"`) },
 	}
@@ -193,21 +222,17 @@ func TestEveryFieldSurvives(t *testing.T) {
 					want.Version = version
 				}
 				change(&want)
-				got := mustUpdate(t, s, want)
-				want.Version = 1
+				want = mustUpdate(t, s, want)
 				if len(want.InputRequests) == 0 {
 					want.InputRequests = nil
 				}
-				equal(t, "Update's answer", got, want)
 				for range 2 { // the second time from a log with another update
 					equal(t, "after update", mustGet(t, s, want.ID), want)
 					mustClose(t, s)
 					s = mustOpen(t, dir, nil)
 					equal(t, "after reopen", mustGet(t, s, want.ID), want)
 					want.StatusMessage += "!"
-					got := mustUpdate(t, s, want)
-					want.Version++
-					equal(t, "updated again", got, want)
+					want = mustUpdate(t, s, want)
 				}
 			})
 		}
@@ -230,7 +255,7 @@ func TestCreateNeverOverwrites(t *testing.T) {
 
 func TestUpdateConflictsAndUnknown(t *testing.T) {
 	s := mustOpen(t, t.TempDir(), nil)
-	if _, err := s.Update(ctx, task("a"), 0); !errors.Is(err, durabletasks.ErrNotFound) {
+	if err := s.Update(ctx, task("a")); !errors.Is(err, durabletasks.ErrNotFound) {
 		t.Errorf("Update of an unknown id: %v, want ErrNotFound", err)
 	}
 	if _, err := s.Get(ctx, "a"); !errors.Is(err, durabletasks.ErrNotFound) {
@@ -239,9 +264,9 @@ func TestUpdateConflictsAndUnknown(t *testing.T) {
 	mustCreate(t, s, task("a"))
 	r := mustUpdate(t, s, mustGet(t, s, "a"))
 	for _, expected := range []int64{0, 2, -1} {
-		next := r
+		next := from(expected, r)
 		next.StatusMessage = "late"
-		_, err := s.Update(ctx, next, expected)
+		err := s.Update(ctx, next)
 		var conflict *durabletasks.ConflictError
 		if !errors.As(err, &conflict) || *conflict != (durabletasks.ConflictError{Expected: expected, Actual: 1}) {
 			t.Errorf("Update from version %d: %v, want a conflict with 1", expected, err)
@@ -258,16 +283,15 @@ func TestOneOfManyUpdatesWins(t *testing.T) {
 	mustCreate(t, s, task("a"))
 	const racers, rounds = 8, 200
 	for round := range rounds {
-		from := mustGet(t, s, "a")
+		old := mustGet(t, s, "a")
 		var wg sync.WaitGroup
 		var winner atomic.Int64
 		var wins, conflicts atomic.Int64
 		for i := range racers {
 			wg.Go(func() {
-				next := from.Clone()
+				next := old.Clone()
 				next.StatusMessage = fmt.Sprint(i)
-				_, err := s.Update(ctx, next, from.Version)
-				switch {
+				switch err := s.Update(ctx, next); {
 				case err == nil:
 					wins.Add(1)
 					winner.Store(int64(i))
@@ -321,7 +345,7 @@ func TestNothingIsAliased(t *testing.T) {
 			r.InputRequests[k] = wire.MustParse(`"vandal"`)
 		}
 		r.InputResponses["vandal"] = wire.JSON{}
-		r.UsedInputKeys[0] = "vandal"
+		r.Questions[0].Key = "vandal"
 	}
 	want := fullTask("a")
 	given := want.Clone()
@@ -331,13 +355,12 @@ func TestNothingIsAliased(t *testing.T) {
 	vandalise(mustGet(t, s, "a"))
 	equal(t, "after Get's answer was changed", mustGet(t, s, "a"), want)
 	given = want.Clone()
-	given.UsedInputKeys = append(given.UsedInputKeys, "z")
+	given.Questions = append(given.Questions, questions("z")...)
 	want = given.Clone()
 	want.Version = 1
-	got := mustUpdate(t, s, given)
+	mustUpdate(t, s, given)
 	vandalise(given)
-	vandalise(got)
-	equal(t, "after Update's argument and answer were changed", mustGet(t, s, "a"), want)
+	equal(t, "after Update's argument was changed", mustGet(t, s, "a"), want)
 	_ = s.Scan(ctx, func(r durabletasks.Record) bool { vandalise(r); return true })
 	equal(t, "after what Scan showed was changed", mustGet(t, s, "a"), want)
 }
@@ -368,7 +391,7 @@ func TestExpiry(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !found {
-				if _, err := s.Update(ctx, task(id), 0); !errors.Is(err, durabletasks.ErrNotFound) {
+				if err := s.Update(ctx, task(id)); !errors.Is(err, durabletasks.ErrNotFound) {
 					t.Errorf("%s: Update of expired %s: %v", when, id, err)
 				}
 			}
@@ -483,10 +506,9 @@ func TestAfterClose(t *testing.T) {
 	cancel()
 	for _, ctx := range []context.Context{ctx, cancelled} {
 		_, getErr := s.Get(ctx, "a")
-		_, updateErr := s.Update(ctx, task("a"), 0)
 		_, sweepErr := s.Sweep(ctx, epoch)
 		for name, err := range map[string]error{
-			"Create": s.Create(ctx, task("b")), "Get": getErr, "Update": updateErr, "Sweep": sweepErr,
+			"Create": s.Create(ctx, task("b")), "Get": getErr, "Update": s.Update(ctx, task("a")), "Sweep": sweepErr,
 			"Compact": s.Compact(ctx), "Scan": s.Scan(ctx, func(durabletasks.Record) bool { return true }),
 		} {
 			if !errors.Is(err, durabletasks.ErrClosed) {
@@ -504,10 +526,9 @@ func TestCancelledContext(t *testing.T) {
 	_, getErr := s.Get(cancelled, "a")
 	next := task("a")
 	next.StatusMessage = "x"
-	_, updateErr := s.Update(cancelled, next, 0)
 	_, sweepErr := s.Sweep(cancelled, epoch.Add(1000*time.Hour))
 	for name, err := range map[string]error{
-		"Create": s.Create(cancelled, task("b")), "Get": getErr, "Update": updateErr, "Sweep": sweepErr,
+		"Create": s.Create(cancelled, task("b")), "Get": getErr, "Update": s.Update(cancelled, next), "Sweep": sweepErr,
 		"Compact": s.Compact(cancelled), "Scan": s.Scan(cancelled, func(durabletasks.Record) bool { return true }),
 	} {
 		if !errors.Is(err, context.Canceled) {
@@ -527,14 +548,14 @@ func TestTooLarge(t *testing.T) {
 	mustCreate(t, s, r)
 	before := dirSize(t, dir)
 	r.Result = wire.MustParse(`"` + strings.Repeat("x", 1000) + `"`)
-	_, err := s.Update(ctx, r, 0)
-	var large *wal.TooLargeError
-	if !errors.As(err, &large) || !errors.Is(err, wal.ErrTooLarge) || large.Limit != 1000 || large.Size < 1000 || large.Size > 1300 {
+	err := s.Update(ctx, r)
+	var large *durabletasks.TooLargeError
+	if !errors.As(err, &large) || !errors.Is(err, durabletasks.ErrTooLarge) || large.Limit != 1000 || large.Size < 1000 || large.Size > 1300 {
 		t.Errorf("Update of a large record: %v", err)
 	}
 	big := r
 	big.ID = "b"
-	if err := s.Create(ctx, big); !errors.Is(err, wal.ErrTooLarge) {
+	if err := s.Create(ctx, big); !errors.Is(err, durabletasks.ErrTooLarge) {
 		t.Errorf("Create of a large record: %v", err)
 	}
 	if after := dirSize(t, dir); after != before {
@@ -553,14 +574,14 @@ func TestTooLarge(t *testing.T) {
 	}
 	more := got
 	more.StatusMessage += strings.Repeat("x", 100)
-	if _, err := s.Update(ctx, more, 1); !errors.Is(err, wal.ErrTooLarge) {
+	if err := s.Update(ctx, more); !errors.Is(err, durabletasks.ErrTooLarge) {
 		t.Errorf("Update of a record that is still too large: %v", err)
 	}
 	got.CancelRequested = true // is never too much
 	got = mustUpdate(t, s, got)
 	got.Result = wire.JSON{}
 	mustUpdate(t, s, got)
-	if _, err := s.Update(ctx, more, 3); !errors.Is(err, wal.ErrTooLarge) {
+	if err := s.Update(ctx, from(3, more)); !errors.Is(err, durabletasks.ErrTooLarge) {
 		t.Errorf("Update of a record that has become small: %v", err)
 	}
 }
@@ -571,15 +592,15 @@ func TestOptions(t *testing.T) {
 		"LockWait":       {LockWait: -1},
 	} {
 		dir := filepath.Join(t.TempDir(), "store")
-		if _, err := wal.Open(dir, opts); err == nil || !strings.Contains(err.Error(), "Options."+field) {
+		if _, err := wal.Open(dir, opts); !errors.Is(err, durabletasks.ErrInvalid) || !strings.Contains(err.Error(), "Options."+field) {
 			t.Errorf("Open with a bad %s: %v", field, err)
 		}
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("it left a directory: %v", err)
 		}
 	}
-	if _, err := wal.Open(t.TempDir(), &wal.Options{MaxRecordBytes: 1<<30 + 1}); err == nil {
-		t.Error("Open with a MaxRecordBytes over 1 GiB succeeded")
+	if _, err := wal.Open(t.TempDir(), &wal.Options{MaxRecordBytes: 1<<30 + 1}); !errors.Is(err, durabletasks.ErrInvalid) {
+		t.Errorf("Open with a MaxRecordBytes over 1 GiB: %v", err)
 	}
 }
 

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// sweepRecords is about how many records are removed at once.
+// sweepRecords is about how many records one step removes.
 const sweepRecords = 10_000
 
-// Sweep implements [durabletasks.TaskStore]. When nothing is expired it costs
-// one look and writes nothing; otherwise it writes one small entry for some
-// thousand records, and then gives back the disk space that they took.
+// Sweep implements [durabletasks.TaskStore]. If no record is expired, it reads
+// one time and writes nothing. Otherwise it writes one small entry for each
+// few thousand records, and then gives back the disk space that they took.
 //
-// If ctx ends before anything is removed, nothing is; later it stops only the
-// giving back. If the store is closed meanwhile, or fails, the number of those
-// that were removed comes with the error.
+// If ctx ends before a record was removed, none is; later it stops only the
+// giving back of space. If the store is closed meanwhile, or fails, Sweep
+// returns the number of records that it has removed with the error.
 //
 // Errors: [durabletasks.ErrClosed], [ErrFailed], [ErrOutcomeUnknown], or
 // ctx's.
@@ -22,7 +22,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	total := 0
 	removing := ctx
 	for more := true; more; {
-		err := s.alone(removing, func() (err error) {
+		err := s.exclusively(removing, func() (err error) {
 			var n int
 			n, more, err = s.sweepStep(instant(now))
 			total += n
@@ -31,39 +31,39 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 		if err != nil {
 			return total, err
 		}
-		// The first step is committed, and what is committed is success.
+		// The first step is committed, so the sweep must not fail any more.
 		removing = context.WithoutCancel(ctx)
 	}
-	// The records are gone; what happens to their space is no error of the
-	// sweep, and it has been reported.
+	// The records are gone. A failure to give their space back is not an error
+	// of the sweep, and shrink has reported it.
 	_ = s.shrink(ctx)
 	return total, nil
 }
 
-// alone runs step with nobody else committing.
-func (s *Store) alone(ctx context.Context, step func() error) error {
-	if err := s.check(ctx); err != nil {
+// exclusively runs step with no commit in progress.
+func (s *Store) exclusively(ctx context.Context, step func() error) error {
+	if err := s.callErr(ctx); err != nil {
 		return err
 	}
-	return s.submit(&op{ctx: ctx, alone: step})
+	return s.submit(&op{ctx: ctx, exclusive: step})
 }
 
-// sweepStep removes the records that expired first, up to now. An entry that
-// holds a time stands for all records that are expired then, so the step ends
-// between two moments.
+// sweepStep removes some of the records that are expired at now, the earliest
+// first. A sweep's entry holds a time and removes all records that are expired
+// then, so a step never ends between two records that expire at one moment.
 func (s *Store) sweepStep(now moment) (n int, more bool, err error) {
-	l := s.ledger
+	l := s.live
 	var expired []*node
 	var upTo moment
-	for len(l.expires) > 0 && !now.before(l.expires[0].at) {
-		first := l.expires[0]
+	for len(l.expiries.entries) > 0 && !now.before(l.expiries.entries[0].at) {
+		first := l.expiries.entries[0]
 		if len(expired) >= sweepRecords && upTo.before(first.at) {
 			more = true
 			break
 		}
 		upTo = first.at
 		expired = append(expired, first.n)
-		l.unschedule(first.n)
+		l.expiries.remove(first.n)
 	}
 	if len(expired) == 0 {
 		return 0, false, nil
@@ -76,7 +76,7 @@ func (s *Store) sweepStep(now moment) (n int, more bool, err error) {
 		return 0, false, s.fail(err)
 	}
 	for _, n := range expired {
-		s.credit += int64(n.size) // their space is to be given back
+		s.credit += int64(n.size) // for shrink to give the space back
 		s.index.remove(n)
 		l.remove(n)
 	}

@@ -39,7 +39,7 @@ func wantSurvived(t *testing.T, what, dir string, sc script, states []contents, 
 		if _, err := s.Get(ctx, "refused"); err == nil {
 			t.Fatalf("%s: what was refused is there", what)
 		}
-		if err := s.CheckLedger(); err != nil {
+		if err := s.Audit(); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 		mustClose(t, s)

@@ -45,7 +45,7 @@ func workload() script {
 				return err
 			}
 			r.StatusMessage = fmt.Sprintf("page %d of a hundred, and it takes its time, as pages of this length do, with all that is written on them", i)
-			_, err = s.Update(ctx, r, r.Version)
+			err = s.Update(ctx, r)
 			return err
 		})
 		if i == 30 {

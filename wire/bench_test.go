@@ -111,7 +111,7 @@ func BenchmarkGetTaskResultPeer(b *testing.B) {
 			TTLMs          *int64          `json:"ttlMs"`
 			PollIntervalMs int64           `json:"pollIntervalMs,omitempty"`
 			Result         json.RawMessage `json:"result,omitempty"`
-		}{"complete", view.TaskID, view.Status, view.StatusMessage, view.CreatedAt, view.LastUpdatedAt, ptr(wire.Milliseconds(view.TTL)), wire.Milliseconds(view.PollInterval), json.RawMessage(r.text)}
+		}{"complete", view.TaskID, view.Status, view.StatusMessage, view.CreatedAt, view.LastUpdatedAt, ptr(view.TTL.Milliseconds()), view.PollInterval.Milliseconds(), json.RawMessage(r.text)}
 		b.Run("Marshal/result="+r.name, func(b *testing.B) {
 			b.ReportAllocs()
 			var text []byte
@@ -146,7 +146,8 @@ func BenchmarkCheckInputResponse(b *testing.B) {
 	}
 }
 
-func BenchmarkDecodeRequest(b *testing.B) {
+// BenchmarkDispatch serves requests with a backend that does nothing.
+func BenchmarkDispatch(b *testing.B) {
 	for _, r := range []struct{ name, method, params string }{
 		{"get", wire.MethodGet, `{"taskId":"786512e2-9e0d-44bd-8f29-789f320fe840",` + meta + `}`},
 		{"update", wire.MethodUpdate, `{"taskId":"786512e2-9e0d-44bd-8f29-789f320fe840","inputResponses":{"k":{"action":"accept","content":{"name":"Ada"}}},` + meta + `}`},
@@ -155,10 +156,73 @@ func BenchmarkDecodeRequest(b *testing.B) {
 		b.Run(r.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := wire.DecodeRequest(r.method, params); err != nil {
+				if _, err := wire.Dispatch(b.Context(), new(recorder), r.method, params); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkDecode decodes into structs, with every name as it is expected.
+func BenchmarkDecode(b *testing.B) {
+	for _, d := range benchDocuments() {
+		value := wire.MustParse(d.text)
+		b.Run("value="+d.name, func(b *testing.B) {
+			b.SetBytes(int64(value.Len()))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := value.Decode(d.into()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkDecodePeer does the same with encoding/json alone, which matches
+// names in any case.
+func BenchmarkDecodePeer(b *testing.B) {
+	for _, d := range benchDocuments() {
+		value := wire.MustParse(d.text)
+		b.Run("value="+d.name, func(b *testing.B) {
+			b.SetBytes(int64(value.Len()))
+			b.ReportAllocs()
+			for b.Loop() {
+				dec := json.NewDecoder(strings.NewReader(value.String()))
+				dec.UseNumber()
+				if err := dec.Decode(d.into()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func benchDocuments() []struct {
+	name, text string
+	into       func() any
+} {
+	type form struct {
+		To     string   `json:"to"`
+		Copies int      `json:"copies"`
+		Parts  []string `json:"parts"`
+		Urgent bool     `json:"urgent"`
+	}
+	type row struct {
+		ID  int64     `json:"id"`
+		URL string    `json:"url"`
+		OK  bool      `json:"ok"`
+		MS  []float64 `json:"ms"`
+	}
+	const size = 1 << 20
+	const line = `{"id":9007199254740993,"url":"https://example.com/page/7","ok":true,"ms":[120,1.5]},`
+	return []struct {
+		name, text string
+		into       func() any
+	}{
+		{"form", `{"to":"ada@example.com","copies":2,"parts":["summary","tables"],"urgent":true}`, func() any { return new(form) }},
+		{"1MiB-rows", `[` + strings.Repeat(line, size/len(line)) + `{}]`, func() any { return new([]row) }},
+		{"1MiB-any", `[` + strings.Repeat(line, size/len(line)) + `{}]`, func() any { return new(any) }},
 	}
 }

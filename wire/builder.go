@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 )
@@ -45,7 +46,7 @@ func newRequest(method string, params *builder) (JSON, error) {
 		return JSON{}, err
 	}
 	if err := CheckInputRequest(request); err != nil {
-		return JSON{}, err
+		return JSON{}, fmt.Errorf("wire: %s: %w", method, err)
 	}
 	return request, nil
 }

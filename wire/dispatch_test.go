@@ -47,9 +47,9 @@ func TestDispatch(t *testing.T) {
 		{wire.MethodCancel, `{"taskId":"a",` + meta + `}`, "cancel a", `{"resultType":"complete"}`},
 	} {
 		b := &backend{task: wire.Task{TaskID: "a", Status: wire.StatusWorking, CreatedAt: created, LastUpdatedAt: created, TTL: wire.NoLimit}}
-		result, rpcErr, err := wire.Dispatch(t.Context(), b, test.method, []byte(test.params))
-		if rpcErr != nil || err != nil {
-			t.Errorf("%s = %v, %v", test.method, rpcErr, err)
+		result, err := wire.Dispatch(t.Context(), b, test.method, []byte(test.params))
+		if err != nil {
+			t.Errorf("%s = %v", test.method, err)
 			continue
 		}
 		if got := string(result.AppendJSON(nil)); got != test.result {
@@ -78,9 +78,10 @@ func TestDispatchRefusesBeforeTheBackend(t *testing.T) {
 		{wire.MethodUpdate, `{"taskId":"a",` + meta + `}`, wire.CodeInvalidParams},
 	} {
 		b := new(backend)
-		result, rpcErr, err := wire.Dispatch(t.Context(), b, test.method, []byte(test.params))
-		if result != nil || err != nil || rpcErr == nil || rpcErr.Code != test.code {
-			t.Errorf("%s %s = %v, %v, %v, want code %d", test.method, test.params, result, rpcErr, err, test.code)
+		result, err := wire.Dispatch(t.Context(), b, test.method, []byte(test.params))
+		var rpc *wire.Error
+		if result != nil || !errors.As(err, &rpc) || rpc.Code != test.code || errors.Unwrap(err) != nil {
+			t.Errorf("%s %s = %v, %v, want code %d", test.method, test.params, result, err, test.code)
 		}
 		if b.calls != nil {
 			t.Errorf("%s %s calls %q", test.method, test.params, b.calls)
@@ -104,17 +105,30 @@ func TestDispatchErrors(t *testing.T) {
 	} {
 		for _, method := range []string{wire.MethodGet, wire.MethodUpdate, wire.MethodCancel} {
 			b := &backend{err: test.err}
-			result, rpcErr, err := wire.Dispatch(t.Context(), b, method, []byte(`{"taskId":"a","inputResponses":{},`+meta+`}`))
-			if result != nil || rpcErr == nil {
-				t.Errorf("%s, %s: the result is %v, the error %v", test.name, method, result, rpcErr)
+			result, err := wire.Dispatch(t.Context(), b, method, []byte(`{"taskId":"a","inputResponses":{},`+meta+`}`))
+			var rpc *wire.Error
+			if result != nil || !errors.As(err, &rpc) {
+				t.Errorf("%s, %s = %v, %v, want a *wire.Error", test.name, method, result, err)
 				continue
 			}
-			if got := string(rpcErr.AppendJSON(nil)); got != test.want || strings.Contains(got, secret) {
+			if got := string(rpc.AppendJSON(nil)); got != test.want {
 				t.Errorf("%s, %s: the error is %s, want %s", test.name, method, got, test.want)
 			}
-			if log := errors.Is(err, test.err); log != test.log || !test.log && err != nil {
-				t.Errorf("%s, %s: the host is told %v", test.name, method, err)
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("%s, %s: the error's text is %q", test.name, method, err)
+			}
+			if cause := errors.Unwrap(err); test.log && cause != test.err || !test.log && cause != nil {
+				t.Errorf("%s, %s: the cause is %v", test.name, method, cause)
 			}
 		}
+	}
+}
+
+// An error of the protocol that a backend returns is sent as it is.
+func TestDispatchPassesErrorsOn(t *testing.T) {
+	want := &wire.Error{Code: -32000, Message: "Busy", Data: wire.MustParse(`{"retryAfterMs":1000}`)}
+	b := &backend{err: fmt.Errorf("hunter2: %w", want)}
+	if _, err := wire.Dispatch(t.Context(), b, wire.MethodCancel, []byte(`{"taskId":"a",`+meta+`}`)); err != error(want) {
+		t.Errorf("got %v, want %v", err, want)
 	}
 }

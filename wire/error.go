@@ -6,28 +6,28 @@ import (
 	"strconv"
 )
 
-// The JSON-RPC error codes that a server of tasks answers with.
+// The JSON-RPC error codes of a server that serves tasks.
 const (
-	CodeMethodNotFound             = -32601 // no such method here
-	CodeInvalidParams              = -32602 // malformed parameters, or an unknown task
+	CodeMethodNotFound             = -32601 // the server does not have the method
+	CodeInvalidParams              = -32602 // malformed params, or an unknown task
 	CodeInternalError              = -32603 // a fault of the server
 	CodeHeaderMismatch             = -32020 // a routing header contradicts the body
-	CodeMissingCapability          = -32021 // the request does not declare a capability that it needs
-	CodeUnsupportedProtocolVersion = -32022 // the request's protocol version is not served
+	CodeMissingCapability          = -32021 // the request needs a capability that it does not declare
+	CodeUnsupportedProtocolVersion = -32022 // the server does not serve the protocol version of the request
 )
 
-// ErrTaskNotFound is what a [Backend] reports for a task that is unknown,
-// expired or somebody else's. On the wire these are one answer.
+// ErrTaskNotFound is returned by a [Backend] for a task that is unknown, expired
+// or somebody else's. The client gets the same answer for all three.
 var ErrTaskNotFound = errors.New("task not found")
 
-// Error is a JSON-RPC error object: the answer to a request that failed, or
+// An Error is a JSON-RPC error object: the answer to a request that failed, or
 // the payload of a failed task. It is safe for concurrent reading.
 type Error struct {
 	Code    int64
 	Message string
-	Data    JSON // optional, sent as it is
+	Data    JSON // optional
 
-	cause error // of an internal error, for logs; never sent
+	cause error // of an internal error
 }
 
 // Error returns the code and the message, without the data.
@@ -35,8 +35,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (JSON-RPC error %d)", e.Message, e.Code)
 }
 
-// Unwrap returns what caused an internal error, for logs; nil if that is not
-// known. It is never sent.
+// Unwrap returns the cause of an internal error, for logs, or nil if there is
+// none. The cause is never sent to the client.
 func (e *Error) Unwrap() error { return e.cause }
 
 // AppendJSON appends the error object to dst.
@@ -53,7 +53,7 @@ func (e *Error) AppendJSON(dst []byte) []byte {
 func (e *Error) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil), nil }
 
 // MissingCapability returns the -32021 error for a request that needs the
-// Tasks extension and does not declare it (tasks.md, "Capability
+// Tasks extension but does not declare it (tasks.md, "Capability
 // Negotiation").
 func MissingCapability() error {
 	return &Error{
@@ -63,9 +63,9 @@ func MissingCapability() error {
 	}
 }
 
-// TaskNotFound returns the -32602 error for a task that is unknown, expired,
-// or somebody else's: one answer, the same to the byte, for all three.
-func TaskNotFound() error {
+// errTaskNotFound returns the -32602 error for a task that is unknown, expired
+// or somebody else's. It is the same for all three, to the byte.
+func errTaskNotFound() error {
 	return &Error{Code: CodeInvalidParams, Message: "Task not found"}
 }
 

@@ -65,7 +65,7 @@ func ExampleURLRequest() {
 	fmt.Println(err)
 	// Output:
 	// {"method":"elicitation/create","params":{"mode":"url","message":"Connect your calendar","url":"https://mcp.example.com/connect/calendar"}} <nil>
-	// wire: at "/params/url": expected an http or https URL with a host and without user information
+	// wire: elicitation/create: at "/params/url": expected an http or https URL with a host and without user information
 }
 
 func ExampleSamplingRequest() {

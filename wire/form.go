@@ -218,10 +218,20 @@ func (s StringSchema) value() shape {
 		case !s.Length.holds(float64(utf8.RuneCountInString(t))):
 			return expected("a string with a length " + s.Length.String())
 		case !s.Format.holds(t):
-			return expected("a string in the format " + string(s.Format))
+			return expected("a string in the format " + s.Format.describe())
 		}
 		return nil
 	}
+}
+
+func (f Format) describe() string {
+	switch f {
+	case FormatDate:
+		return "date, such as 2026-07-28"
+	case FormatDateTime:
+		return "date-time, such as 2026-07-28T12:00:00Z"
+	}
+	return string(f)
 }
 
 // holds is lenient where the standards behind a format are wide: what it
@@ -318,7 +328,14 @@ func (s BooleanSchema) build(b *builder) error {
 	return nil
 }
 
-func (s BooleanSchema) value() shape { return boolean }
+func (s BooleanSchema) value() shape {
+	return func(v JSON) *ShapeError {
+		if v.Kind() != Bool {
+			return expected("true or false")
+		}
+		return nil
+	}
+}
 
 // An Option is one of the values that a selection offers.
 type Option struct {
@@ -444,10 +461,32 @@ func optionShape(options []Option) shape {
 	return func(v JSON) *ShapeError {
 		s, ok := v.Text()
 		if !ok || !slices.ContainsFunc(options, func(o Option) bool { return o.Value == s }) {
-			return expected("one of the options")
+			return expected(listOptions(options))
 		}
 		return nil
 	}
+}
+
+// listOptions names the options for an error message, as many as a few hundred
+// bytes hold.
+func listOptions(options []Option) string {
+	if len(options) == 0 {
+		return "an option, but there are none"
+	}
+	var b strings.Builder
+	b.WriteString("one of ")
+	for i, o := range options {
+		value := fmt.Sprintf("%.64q", o.Value)
+		if i > 0 && b.Len()+len(value) > 400 {
+			fmt.Fprintf(&b, " and %d more", len(options)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(value)
+	}
+	return b.String()
 }
 
 // checkDefault checks that a field takes its own default.

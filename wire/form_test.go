@@ -141,6 +141,10 @@ func TestFormCheck(t *testing.T) {
 	if err := form.Check(wire.ElicitResult(wire.MustParse(`{"action":"accept"}`))); !errors.As(err, &shape) || shape.Pointer != "/content/plain" {
 		t.Errorf("an answer without content = %v", err)
 	}
+	odd := wire.FormRequest{Message: "M", Fields: []wire.Field{{Name: "\ufffd", Required: true}}}
+	if err := odd.Check(wire.ElicitResult(wire.MustParse(`{"action":"accept","content":{"\ud800":"x"}}`))); err == nil {
+		t.Error("a name that is no text stands for another")
+	}
 	wide := wire.FormRequest{Message: "M"}
 	content := `{"action":"accept","content":{`
 	for i := range 100 {
@@ -149,6 +153,55 @@ func TestFormCheck(t *testing.T) {
 	}
 	if err := wide.Check(wire.ElicitResult(wire.MustParse(strings.TrimSuffix(content, ",") + "}}"))); err != nil {
 		t.Errorf("a form of 100 fields: %v", err)
+	}
+}
+
+// TestFormCheckErrors holds that an error tells a model or a user what the
+// answer may be.
+func TestFormCheckErrors(t *testing.T) {
+	var many []wire.Option
+	for i := range 1000 {
+		many = append(many, wire.Option{Value: fmt.Sprintf("value-%04d", i), Title: "T"})
+	}
+	long := wire.Options(strings.Repeat("x", 1<<20), strings.Repeat("y", 1<<20))
+	for _, test := range []struct {
+		name   string
+		schema wire.FieldSchema
+		answer string
+		want   string
+	}{
+		{"an option", wire.SingleSelectSchema{Options: wire.Options("pdf", "web page")}, `"doc"`, `at "/content/f": expected one of "pdf", "web page"`},
+		{"an option by its title", wire.SingleSelectSchema{Options: []wire.Option{{"pdf", "PDF document"}}}, `"PDF document"`, `at "/content/f": expected one of "pdf"`},
+		{"one of several options", wire.MultiSelectSchema{Options: wire.Options("a", "b\"")}, `["a","c"]`, `at "/content/f/1": expected one of "a", "b\""`},
+		{"one of many options", wire.SingleSelectSchema{Options: many}, `1`, `at "/content/f": expected one of "value-0000", `},
+		{"one of long options", wire.SingleSelectSchema{Options: long}, `1`, `at "/content/f": expected one of "` + strings.Repeat("x", 64) + `", "` + strings.Repeat("y", 64) + `"`},
+		{"no options", wire.SingleSelectSchema{}, `1`, `at "/content/f": expected an option, but there are none`},
+		{"yes or no", wire.BooleanSchema{}, `"yes"`, `at "/content/f": expected true or false`},
+		{"a text", nil, `1`, `at "/content/f": expected a string`},
+		{"a text of some length", wire.StringSchema{Length: wire.AtMost(3)}, `"hunter2"`, `at "/content/f": expected a string with a length of at most 3`},
+		{"a date", wire.StringSchema{Format: wire.FormatDate}, `"hunter2"`, `at "/content/f": expected a string in the format date, such as 2026-07-28`},
+		{"a time", wire.StringSchema{Format: wire.FormatDateTime}, `"hunter2"`, `at "/content/f": expected a string in the format date-time, such as 2026-07-28T12:00:00Z`},
+		{"an address", wire.StringSchema{Format: wire.FormatEmail}, `"hunter2"`, `at "/content/f": expected a string in the format email`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			form := wire.FormRequest{Message: "M", Fields: []wire.Field{{Name: "f", Required: true, Schema: test.schema}}}
+			for _, content := range []string{`{"f":` + test.answer + `}`, `{}`} {
+				err := form.Check(wire.ElicitResult(wire.MustParse(`{"action":"accept","content":` + content + `}`)))
+				if err == nil {
+					t.Fatalf("%s is accepted", content)
+				}
+				if len(err.Error()) > 600 || strings.Contains(err.Error(), "hunter2") {
+					t.Errorf("%s: %v", content, err)
+				}
+				if content != `{}` && !strings.HasPrefix(err.Error(), test.want) {
+					t.Errorf("%s:\ngot  %v\nwant %s", content, err, test.want)
+				}
+			}
+		})
+	}
+	form := wire.FormRequest{Message: "M", Fields: []wire.Field{{Name: "f", Schema: wire.SingleSelectSchema{Options: many}}}}
+	if err := form.Check(wire.ElicitResult(wire.MustParse(`{"action":"accept","content":{"f":1}}`))); !strings.HasSuffix(err.Error(), `"value-0027" and 972 more`) {
+		t.Errorf("got %v", err)
 	}
 }
 

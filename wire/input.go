@@ -22,10 +22,10 @@ type ShapeError struct {
 	Expected string // what should stand there, such as "a string"
 }
 
-// Error names the key, the place and the expectation.
+// Error names the key, the place and the expectation. It has no prefix: it is
+// what a client or a model reads.
 func (e *ShapeError) Error() string {
 	var b strings.Builder
-	b.WriteString("wire: ")
 	if e.Key != "" {
 		fmt.Fprintf(&b, "input %.64q: ", e.Key)
 	}

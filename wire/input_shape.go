@@ -41,7 +41,7 @@ func object(fields ...field) shape {
 			return expected("an object")
 		}
 		seen := make([]bool, len(fields))
-		for name, value := range v.Members() {
+		for name, value := range v.members(false) {
 			i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
 			if i < 0 {
 				continue

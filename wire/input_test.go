@@ -502,13 +502,13 @@ func TestInputKinds(t *testing.T) {
 		"tools":    `{"sampling":{"tools":{}}}`,
 		"roots":    `{"roots":{}}`,
 	} {
-		err := wire.MissingInput(wire.KindsOf(requests[name]))
+		err := rpcError(t, wire.MissingInput(wire.KindsOf(requests[name])))
 		if want = `{"requiredCapabilities":` + want + `}`; err.Code != -32021 || err.Data.String() != want {
 			t.Errorf("%s: %v with %v, want %s", name, err, err.Data, want)
 		}
 	}
 	all := wire.UnsupportedInput(wire.JSON{})
-	if got, want := wire.MissingInput(all).Message, "Missing required client capability: elicitation.form, elicitation.url, sampling, sampling.tools, roots"; got != want {
+	if got, want := rpcError(t, wire.MissingInput(all)).Message, "Missing required client capability: elicitation.form, elicitation.url, sampling, sampling.tools, roots"; got != want {
 		t.Errorf("got %q", got)
 	}
 }
@@ -518,9 +518,9 @@ func TestShapeError(t *testing.T) {
 		err  wire.ShapeError
 		want string
 	}{
-		{wire.ShapeError{Expected: "an object"}, `wire: expected an object`},
-		{wire.ShapeError{Pointer: "/a~1b", Expected: "a string"}, `wire: at "/a~1b": expected a string`},
-		{wire.ShapeError{Key: "k\n", Pointer: "/a", Expected: "a string"}, `wire: input "k\n": at "/a": expected a string`},
+		{wire.ShapeError{Expected: "an object"}, `expected an object`},
+		{wire.ShapeError{Pointer: "/a~1b", Expected: "a string"}, `at "/a~1b": expected a string`},
+		{wire.ShapeError{Key: "k\n", Pointer: "/a", Expected: "a string"}, `input "k\n": at "/a": expected a string`},
 	} {
 		if got := test.err.Error(); got != test.want {
 			t.Errorf("got %s, want %s", got, test.want)

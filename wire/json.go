@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -12,24 +11,25 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how many arrays and objects may be nested in one [JSON] value.
-// It stays far below the limits of the decoders that the value meets later
-// (1,000 levels in common MCP hosts, 10,000 in encoding/json), with room for
-// the envelopes around it: what was accepted once can always be read again.
+// MaxDepth is the number of arrays and objects that may be nested in one [JSON]
+// value. It is far below the limits of the decoders that read the value later,
+// inside further objects: 1,000 levels in common MCP hosts, 10,000 in
+// encoding/json. So a value that was accepted once can always be read again.
 const MaxDepth = 512
 
-// JSON is an immutable JSON value, held as its compact text. The zero value
-// means "absent" and is not a JSON value; JSON null is a value of its own.
+// A JSON is an immutable JSON value, held as its compact text. The zero value
+// means "absent". It is not a JSON value, and it is not JSON null.
 //
-// A JSON is made only by validating ([ParseJSON], [Marshal]), so every
-// non-zero value is well-formed UTF-8 text on a single line, without
-// duplicate member names, nested at most [MaxDepth] levels. Numbers keep
-// their digits and objects their member order. A JSON is comparable, and
-// sharing or copying one costs the same for 10 bytes and for 8 MiB. It is
-// safe for concurrent use.
+// [ParseJSON] and [Marshal] validate what they return. So every value but the
+// zero value is well-formed UTF-8 text on a single line, without duplicate
+// member names, and nested at most [MaxDepth] levels. Numbers keep their digits,
+// objects keep the order of their members.
+//
+// Copying a JSON costs the same for 10 bytes and for 8 MiB. Two are equal by ==
+// if their texts are. A JSON is safe for concurrent use.
 type JSON struct{ text string }
 
-// Kind says which of JSON's types a value has.
+// A Kind is the type of a JSON value.
 type Kind byte
 
 // The kinds of JSON values. Absent is the kind of the zero [JSON].
@@ -45,7 +45,7 @@ const (
 
 var kindNames = [...]string{"nothing", "null", "a boolean", "a number", "a string", "an array", "an object"}
 
-// String returns the kind in words that fit an error message: "a string".
+// String returns the kind as an error message names it, such as "a string".
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -53,26 +53,26 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", byte(k))
 }
 
-// SyntaxError reports why a text is not a JSON value that the library
-// accepts. It never holds any of the text.
+// A SyntaxError reports why [ParseJSON] does not accept a text. It never holds
+// a part of the text.
 type SyntaxError struct {
-	Offset int    // bytes before the place of the error
+	Offset int    // the number of bytes before the error
 	Reason string // what is wrong there
 }
 
-// Error describes the error and its place.
+// Error returns the place and the reason.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("wire: invalid JSON at offset %d: %s", e.Offset, e.Reason)
 }
 
-// ParseJSON validates one JSON text and returns it as a compact value. It
-// refuses, with a [*SyntaxError]: anything that RFC 8259 refuses, invalid
-// UTF-8, an object with two members of one name (compared after decoding
-// escapes), and more than [MaxDepth] levels. An unpaired surrogate escape is
-// kept as it is written. A negative zero loses its sign; every other number
-// keeps all its digits, whatever its size.
+// ParseJSON validates a JSON text and returns it as a compact value. It returns
+// a [*SyntaxError] for text that RFC 8259 does not allow, for invalid UTF-8, for
+// an object with two members of one name (compared after decoding escapes), and
+// for more than [MaxDepth] levels. It keeps an unpaired surrogate escape as it is
+// written. A negative zero loses its sign; every other number keeps all its
+// digits.
 //
-// ParseJSON runs in time and memory linear in the text.
+// Time and memory are linear in the length of the text.
 func ParseJSON[T ~string | ~[]byte](text T) (JSON, error) {
 	p := parser{src: string(text)}
 	if err := p.document(); err != nil {
@@ -81,10 +81,10 @@ func ParseJSON[T ~string | ~[]byte](text T) (JSON, error) {
 	return JSON{p.text()}, nil
 }
 
-// Marshal returns the JSON encoding of a Go value, as encoding/json makes it
-// but without HTML escapes. It refuses what [ParseJSON] refuses, such as a
-// value nested too deep; an invalid UTF-8 byte in a Go string becomes U+FFFD,
-// as encoding/json has it.
+// Marshal returns the JSON encoding of a Go value. It encodes as [json.Marshal]
+// does, but without HTML escapes, and returns an error where [ParseJSON] would,
+// such as for a value that is nested too deep. An invalid UTF-8 byte in a Go
+// string becomes U+FFFD.
 func Marshal(v any) (JSON, error) {
 	if j, ok := v.(JSON); ok && !j.IsZero() {
 		return j, nil
@@ -98,8 +98,8 @@ func Marshal(v any) (JSON, error) {
 	return ParseJSON(buf.Bytes())
 }
 
-// MustParse is [ParseJSON] for texts that the program itself contains. It
-// panics if text is not valid.
+// MustParse is like [ParseJSON] but panics if the text is not valid. It is for
+// texts that are part of the program.
 func MustParse(text string) JSON {
 	j, err := ParseJSON(text)
 	if err != nil {
@@ -111,18 +111,17 @@ func MustParse(text string) JSON {
 // IsZero reports whether the value is absent.
 func (j JSON) IsZero() bool { return j.text == "" }
 
-// Clone returns the value with memory of its own. A value that was taken out
-// of another shares that one's text; a small one that is kept for long would
-// keep all of it.
+// Clone returns a copy of the value in memory of its own. A value that was taken
+// out of a larger one shares its memory, and keeps all of it alive.
 func (j JSON) Clone() JSON { return JSON{strings.Clone(j.text)} }
 
-// String returns the compact text; it is empty for the zero value.
+// String returns the compact text. It is empty for the zero value.
 func (j JSON) String() string { return j.text }
 
 // Len returns the length of the compact text in bytes.
 func (j JSON) Len() int { return len(j.text) }
 
-// Kind returns the value's type; [Absent] for the zero value.
+// Kind returns the type of the value. It is [Absent] for the zero value.
 func (j JSON) Kind() Kind {
 	if j.text == "" {
 		return Absent
@@ -143,8 +142,7 @@ func (j JSON) Kind() Kind {
 	}
 }
 
-// AppendJSON appends the compact text to dst, without another scan; "null"
-// for the zero value.
+// AppendJSON appends the compact text to dst, or null for the zero value.
 func (j JSON) AppendJSON(dst []byte) []byte {
 	if j.text == "" {
 		return append(dst, "null"...)
@@ -152,7 +150,7 @@ func (j JSON) AppendJSON(dst []byte) []byte {
 	return append(dst, j.text...)
 }
 
-// WriteTo writes the compact text to w; "null" for the zero value.
+// WriteTo writes the compact text to w, or null for the zero value.
 func (j JSON) WriteTo(w io.Writer) (int64, error) {
 	text := j.text
 	if text == "" {
@@ -162,13 +160,13 @@ func (j JSON) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// MarshalJSON implements [json.Marshaler]. The zero value encodes as null;
-// the option omitzero leaves it out. Note that [json.Marshal] escapes <, > and
-// & in what it is given here; to keep every byte use [JSON.String], or a
-// [json.Encoder] with SetEscapeHTML(false).
+// MarshalJSON implements [json.Marshaler]. The zero value encodes as null, or
+// not at all in a struct field with the option omitzero. Note that
+// [json.Marshal] escapes <, > and & in the text; use [JSON.String], or a
+// [json.Encoder] with SetEscapeHTML(false), to keep every byte.
 func (j JSON) MarshalJSON() ([]byte, error) { return j.AppendJSON(nil), nil }
 
-// UnmarshalJSON implements [json.Unmarshaler] by [ParseJSON].
+// UnmarshalJSON implements [json.Unmarshaler] with [ParseJSON].
 func (j *JSON) UnmarshalJSON(text []byte) error {
 	v, err := ParseJSON(text)
 	if err != nil {
@@ -178,44 +176,10 @@ func (j *JSON) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Decode stores the value in the Go value that v points to, as
-// encoding/json does, except that numbers decoded into an interface keep
-// their digits as a [json.Number].
-func (j JSON) Decode(v any) error {
-	if j.IsZero() {
-		return errors.New("wire: decode: the value is absent")
-	}
-	dec := json.NewDecoder(strings.NewReader(j.text))
-	dec.UseNumber()
-	if err := dec.Decode(v); err != nil {
-		return fmt.Errorf("wire: decode: %w", redact(err, v))
-	}
-	return nil
-}
-
-// redact keeps what encoding/json says of types and drops what it quotes of the
-// document, such as the path to the place, which may lead through the keys of
-// a map. The errors of a type's own decoding, such as time.Time's, quote too
-// and are dropped whole.
-func redact(err error, v any) error {
-	var typeErr *json.UnmarshalTypeError
-	var misuse *json.InvalidUnmarshalError
-	switch {
-	case errors.As(err, &typeErr):
-		what, _, _ := strings.Cut(typeErr.Value, " ") // "number 12" quotes the document
-		return fmt.Errorf("a %s does not fit Go type %v", what, typeErr.Type)
-	case errors.As(err, &misuse):
-		return misuse
-	default:
-		return fmt.Errorf("a value does not fit into %T", v)
-	}
-}
-
-// Get returns the member of an object with exactly this name, compared
-// case-sensitively. It returns the zero value if there is none, or if the
-// value is not an object.
+// Get returns the member of an object with exactly this name. It returns the
+// zero value if there is none, or if j is not an object.
 func (j JSON) Get(name string) JSON {
-	for k, v := range j.Members() {
+	for k, v := range j.members(false) {
 		if k == name {
 			return v
 		}
@@ -223,17 +187,14 @@ func (j JSON) Get(name string) JSON {
 	return JSON{}
 }
 
-// Members iterates over an object's members in the order of the text. It
-// yields nothing for any other value. A name with an unpaired surrogate
-// escape, which no Go string can hold, is yielded with U+FFFD in its place
-// and can thus repeat; [JSON.WellFormedMembers] leaves such members out.
-func (j JSON) Members() iter.Seq2[string, JSON] { return j.members(false) }
+// Members iterates over the members of an object in the order of the text. It
+// yields nothing for any other value. If a name has an unpaired surrogate
+// escape, which no Go string can hold, Members yields U+FFFD in its place. Only
+// such a name can occur twice, and [JSON.Get] does not find it.
+func (j JSON) Members() iter.Seq2[string, JSON] { return j.members(true) }
 
-// WellFormedMembers is [JSON.Members] without the members whose name holds an
-// unpaired surrogate: each name that it yields occurs once.
-func (j JSON) WellFormedMembers() iter.Seq2[string, JSON] { return j.members(true) }
-
-func (j JSON) members(wellFormed bool) iter.Seq2[string, JSON] {
+// members leaves out the names that no Go string can hold, unless all is set.
+func (j JSON) members(all bool) iter.Seq2[string, JSON] {
 	return func(yield func(string, JSON) bool) {
 		if j.Kind() != Object {
 			return
@@ -243,7 +204,7 @@ func (j JSON) members(wellFormed bool) iter.Seq2[string, JSON] {
 			name, ok := unquote(j.text[i:end])
 			i = end + 1 // the colon
 			end = skipValue(j.text, i)
-			if (ok || !wellFormed) && !yield(name, JSON{j.text[i:end]}) {
+			if (ok || all) && !yield(name, JSON{j.text[i:end]}) {
 				return
 			}
 			if i = end; j.text[i] == ',' {
@@ -253,7 +214,7 @@ func (j JSON) members(wellFormed bool) iter.Seq2[string, JSON] {
 	}
 }
 
-// Elements iterates over an array's elements. It yields nothing for any
+// Elements iterates over the elements of an array. It yields nothing for any
 // other value.
 func (j JSON) Elements() iter.Seq[JSON] {
 	return func(yield func(JSON) bool) {
@@ -272,9 +233,9 @@ func (j JSON) Elements() iter.Seq[JSON] {
 	}
 }
 
-// Text returns the decoded text of a JSON string. It reports false for any
-// other value, and for a string with an unpaired surrogate, which no Go
-// string can hold.
+// Text returns the decoded text of a JSON string. It reports false for any other
+// value, and for a string with an unpaired surrogate escape, which no Go string
+// can hold.
 func (j JSON) Text() (string, bool) {
 	if j.Kind() != String {
 		return "", false
@@ -438,8 +399,8 @@ func appendString(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// With returns the object with one more member in front, which it must not
-// have yet. It panics if the value is not an object or a name is repeated.
+// With returns the object with one more member in front. It panics if j is not
+// an object, if it has a member of this name, or if value is absent.
 func (j JSON) With(name string, value JSON) JSON {
 	if j.Kind() != Object || value.IsZero() || !j.Get(name).IsZero() {
 		panic("wire: With needs an object, a value, and a new name")

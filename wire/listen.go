@@ -5,26 +5,27 @@ import (
 	"strings"
 )
 
-// The request that opens a stream of notifications, and the first message on
-// that stream (the core protocol's "Subscriptions").
+// The request that opens a stream of notifications, the first message on that
+// stream, and the message that tells of a change to a task.
 const (
 	MethodListen             = "subscriptions/listen"
 	MethodListenAcknowledged = "notifications/subscriptions/acknowledged"
+	MethodTaskNotification   = "notifications/tasks"
 )
 
-// MaxListenTasks is how many task ids one subscriptions/listen may name.
+// MaxListenTasks is the number of task ids that one subscriptions/listen may
+// name.
 const MaxListenTasks = 1000
 
-// DecodeListen decodes and checks the params of a subscriptions/listen as far
-// as they concern tasks: the ids that its notifications.taskIds names, each
-// once, in their order. It reports asked = false for a listen without that
-// member, which is none of this package's business. An empty list is asked
-// for all the same.
+// DecodeListen checks and decodes what the params of a subscriptions/listen say
+// about tasks. It returns the ids in notifications.taskIds in their order, each
+// once. If there is no such member, asked is false: the request does not concern
+// tasks. An empty list does.
 //
-// The order of the checks is: the params' syntax (-32602), the protocol
-// version (-32022), the declared extension (-32021), the member (-32602). An
-// id that is not well-formed text is left out, as nobody's. An error never
-// quotes what was sent.
+// DecodeListen checks the syntax of the params (-32602), the protocol version
+// (-32022), the declared extension (-32021) and the member (-32602), in this
+// order. The error is an [*Error], and its message does not quote the request.
+// An id that is not well-formed text is ignored: it cannot name a task.
 func DecodeListen(params []byte) (ids []string, asked bool, err error) {
 	p, err := ParseParams(params)
 	if err != nil {
@@ -51,7 +52,7 @@ func DecodeListen(params []byte) (ids []string, asked bool, err error) {
 		}
 		text, ok := id.Text()
 		if _, again := named[text]; ok && !again {
-			text = strings.Clone(text) // not to keep all params for one id
+			text = strings.Clone(text) // an id must not keep all params in memory
 			named[text] = struct{}{}
 			ids = append(ids, text)
 		}
@@ -59,19 +60,18 @@ func DecodeListen(params []byte) (ids []string, asked bool, err error) {
 	return ids, true, nil
 }
 
-// ListenAcknowledgement is the parameters of one
-// notifications/subscriptions/acknowledged message: what of a
-// subscriptions/listen the server agreed to (tasks.md, "Task Status
-// Notifications").
+// ListenAcknowledgement is the params member of a [MethodListenAcknowledged]
+// message. It says which parts of a subscriptions/listen the server agreed to
+// (tasks.md, "Task Status Notifications").
 type ListenAcknowledgement struct {
 	// SubscriptionID is the id of the subscriptions/listen request, as the
 	// client sent it. It is required.
 	SubscriptionID JSON
-	// Others is an object with what was agreed to beside tasks. If it is
-	// absent, that is nothing.
+	// Others is an object with the notifications that the server agreed to
+	// besides those of tasks. It may be absent.
 	Others JSON
-	// TaskIDs are the tasks of which the client will hear. If there are none,
-	// the member is left out.
+	// TaskIDs names the tasks whose changes the client will be told of. If it
+	// is empty, the member is not encoded.
 	TaskIDs []string
 }
 

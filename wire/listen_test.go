@@ -57,7 +57,7 @@ func TestDecodeListenRefuses(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ids, asked, err := wire.DecodeListen([]byte(test.params))
-			if err == nil || err.Code != test.code || test.message != "" && err.Message != test.message {
+			if rpc := rpcError(t, err); rpc.Code != test.code || test.message != "" && rpc.Message != test.message {
 				t.Errorf("got %v", err)
 			}
 			if ids != nil || !asked {

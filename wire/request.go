@@ -2,8 +2,8 @@ package wire
 
 import "strings"
 
-// The Tasks extension, the protocol revision that it is served on, and its
-// three methods.
+// The Tasks extension, the protocol revision that this package implements, and
+// the three methods that [Dispatch] serves.
 const (
 	ExtensionID     = "io.modelcontextprotocol/tasks"
 	ProtocolVersion = "2026-07-28"
@@ -13,37 +13,36 @@ const (
 	MethodCancel = "tasks/cancel"
 )
 
-// The _meta keys in which every request says what its sender speaks.
+// The keys in the _meta member of messages. Every request states its protocol
+// version and the capabilities of its client; a notification names the
+// subscriptions/listen request that it belongs to.
 const (
 	MetaProtocolVersion    = "io.modelcontextprotocol/protocolVersion"
 	MetaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	MetaSubscriptionID     = "io.modelcontextprotocol/subscriptionId"
 )
 
-// DeclaresTasks reports whether a request's params declare, in their own
-// _meta, that the client takes tasks. What earlier requests declared does not
-// count (tasks.md, "Capability Negotiation"). The declaration is an object;
-// null or a flag is none.
+// DeclaresTasks reports whether the params of a request declare, in their own
+// _meta, that the client supports the Tasks extension. Earlier requests do not
+// count (tasks.md, "Capability Negotiation"). A declaration is an object; null
+// or a boolean declares nothing.
 func DeclaresTasks(params JSON) bool {
 	return params.Get("_meta").Get(MetaClientCapabilities).Get("extensions").Get(ExtensionID).Kind() == Object
 }
 
-// request is one decoded request for a task.
+// A request is one decoded request for a task.
 type request struct {
 	Method string // one of the three
 	TaskID string // never empty
 
-	// InputResponses are the answers of a tasks/update, by key; nil for the
-	// other methods. Their shapes are not checked yet: that is done against
-	// the requests that they answer. A key that no request can have, because
-	// it is not well-formed text, is left out.
+	// InputResponses are the answers of a tasks/update by key, and nil for the
+	// other methods. Their shapes are not checked yet: that needs the questions.
+	// A key that is not well-formed text is left out: no question has it.
 	InputResponses map[string]JSON
 }
 
-// decodeRequest decodes and checks the params of a tasks/get, tasks/update or
-// tasks/cancel. The order of the checks is: the method (-32601), the params'
-// syntax (-32602), the protocol version (-32022), the declared extension
-// (-32021), the members (-32602). Member names are compared exactly, and a
-// duplicate is refused. An error never quotes what was sent.
+// decodeRequest checks and decodes the params of a tasks/get, tasks/update or
+// tasks/cancel, in the order that Dispatch documents.
 func decodeRequest(method string, params []byte) (request, error) {
 	switch method {
 	case MethodGet, MethodUpdate, MethodCancel:
@@ -63,7 +62,7 @@ func decodeRequest(method string, params []byte) (request, error) {
 	case id.Kind() != String:
 		return request{}, invalidParams("taskId must be a string, not %v", id.Kind())
 	case !ok || strings.TrimSpace(text) == "":
-		return request{}, TaskNotFound()
+		return request{}, errTaskNotFound()
 	default:
 		r.TaskID = text
 	}
@@ -73,15 +72,16 @@ func decodeRequest(method string, params []byte) (request, error) {
 			return request{}, invalidParams("inputResponses must be an object, not %v", answers.Kind())
 		}
 		r.InputResponses = make(map[string]JSON)
-		for key, answer := range answers.WellFormedMembers() {
+		for key, answer := range answers.members(false) {
 			r.InputResponses[key] = answer
 		}
 	}
 	return r, nil
 }
 
-// ParseParams parses the params of a request, which must be an object. Absent
-// params are an empty object.
+// ParseParams parses the params of a request. They must be an object; if they
+// are absent, ParseParams returns an empty object. The error is an [*Error]
+// with [CodeInvalidParams].
 func ParseParams(params []byte) (JSON, error) {
 	if len(params) == 0 {
 		return JSON{"{}"}, nil
@@ -96,10 +96,11 @@ func ParseParams(params []byte) (JSON, error) {
 	return p, nil
 }
 
-// CheckEnvelope checks what every request for tasks must say in its _meta: a
-// protocol version that is served here, if it names one (-32022), and the
-// Tasks extension among the client's capabilities (-32021). It comes before
-// any look-up.
+// CheckEnvelope checks the _meta member that every request concerning tasks
+// must have. If it names a protocol version, that must be [ProtocolVersion]
+// (-32022), and the capabilities of the client must include the Tasks extension
+// (-32021). The error is an [*Error]. Check the envelope before you look for
+// the task.
 func CheckEnvelope(params JSON) error {
 	version := params.Get("_meta").Get(MetaProtocolVersion)
 	switch text, _ := version.Text(); {
@@ -116,7 +117,7 @@ func CheckEnvelope(params JSON) error {
 }
 
 func unsupportedVersion(requested string) *Error {
-	if len(requested) > 64 { // not a version; the answer stays small
+	if len(requested) > 64 { // not a version: keep the answer small
 		requested = requested[:64]
 	}
 	data := appendString([]byte(`{"supported":["`+ProtocolVersion+`"],"requested":`), requested)

@@ -3,7 +3,6 @@ package wire
 import (
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -13,35 +12,33 @@ import (
 // Status").
 type Status string
 
-// The five states of a task. A task starts in StatusWorking; the last three
-// are terminal: no task leaves them.
+// The five states of a task. A task starts in StatusWorking. The last three are
+// terminal: a task never leaves them.
 const (
-	StatusWorking       Status = "working"        // being processed
-	StatusInputRequired Status = "input_required" // waiting for answers from the client
-	StatusCompleted     Status = "completed"      // has a result, also one with isError
+	StatusWorking       Status = "working"        // runs
+	StatusInputRequired Status = "input_required" // waits for answers from the client
+	StatusCompleted     Status = "completed"      // has a result, which may be one with isError
 	StatusFailed        Status = "failed"         // has a JSON-RPC error
 	StatusCancelled     Status = "cancelled"      // ended before completion
 )
 
-// Terminal reports whether the status is one of the three that a task never
-// leaves.
+// Terminal reports whether the status is completed, failed or cancelled.
 func (s Status) Terminal() bool {
 	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled
 }
 
-// Valid reports whether the status is one of the five.
+// Valid reports whether the status is one of the five states.
 func (s Status) Valid() bool {
 	return s == StatusWorking || s == StatusInputRequired || s.Terminal()
 }
 
-// NoLimit, as a time to live, means that a task never expires (ttlMs: null);
-// as a poll interval, that no hint is sent.
+// NoLimit as a time to live means that a task never expires (ttlMs: null). As a
+// poll interval it means that the client gets no hint.
 const NoLimit time.Duration = -1
 
-// Task is what a client may see of a task: the specification's DetailedTask.
-// The zero value of a field that the specification calls optional is left
-// out of the encoding. A Task is a plain value; its map is not shared with
-// anything.
+// A Task is a task as its client sees it, the DetailedTask of the
+// specification. A field that the specification calls optional is not encoded
+// if it has its zero value.
 type Task struct {
 	TaskID        string
 	Status        Status
@@ -49,20 +46,19 @@ type Task struct {
 	CreatedAt     time.Time     // encoded in UTC with milliseconds
 	LastUpdatedAt time.Time     // encoded in UTC with milliseconds
 	TTL           time.Duration // from CreatedAt; [NoLimit] encodes as null
-	PollInterval  time.Duration // optional; 0 and [NoLimit] are left out
+	PollInterval  time.Duration // optional; 0 and [NoLimit] are not encoded
 
-	InputRequests map[string]JSON // the unanswered requests; only when input_required
-	Result        JSON            // an object; only when completed
-	Error         JSON            // a JSON-RPC error object; only when failed
+	InputRequests map[string]JSON // the questions without an answer by key; only if input_required
+	Result        JSON            // an object; only if completed
+	Error         JSON            // a JSON-RPC error object; only if failed
 }
 
-// Result is an answer to one request, ready to be sent as the result member
-// of a JSON-RPC response.
+// A Result is the result member of the response to one request. Its encoding
+// has a resultType. It is safe for concurrent use.
 type Result interface {
 	// AppendJSON appends the encoding to dst.
 	AppendJSON(dst []byte) []byte
-	// WriteTo writes the encoding to w. Payloads that the store holds are
-	// written as they are, not copied first.
+	// WriteTo writes the encoding to w. It does not copy the payload of a task.
 	WriteTo(w io.Writer) (int64, error)
 	// MarshalJSON returns the encoding.
 	MarshalJSON() ([]byte, error)
@@ -75,8 +71,8 @@ var (
 	_ Result = CancelTaskResult{}
 )
 
-// CreateTaskResult answers the tools/call that became a task. It encodes
-// with resultType "task" and never with a payload, whatever the status
+// CreateTaskResult is the answer to a tools/call that became a task. Its
+// encoding has the resultType "task", and no payload whatever the status
 // (tasks.md, "Task Creation").
 type CreateTaskResult struct{ Task }
 
@@ -94,8 +90,9 @@ func (r CreateTaskResult) WriteTo(w io.Writer) (int64, error) {
 // MarshalJSON implements [Result].
 func (r CreateTaskResult) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 
-// GetTaskResult answers tasks/get: resultType "complete" and the task with
-// the payload of its status (tasks.md, "Task Polling").
+// GetTaskResult is the answer to tasks/get. Its encoding has the resultType
+// "complete" and the payload that belongs to the status (tasks.md, "Task
+// Polling").
 type GetTaskResult struct{ Task }
 
 // AppendJSON implements [Result].
@@ -114,7 +111,7 @@ func (r GetTaskResult) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil),
 
 const acknowledgement = `{"resultType":"complete"}`
 
-// UpdateTaskResult acknowledges tasks/update. It carries nothing of the task
+// UpdateTaskResult is the answer to tasks/update. It says nothing about the task
 // (tasks.md, "Task Update Requests").
 type UpdateTaskResult struct{}
 
@@ -127,7 +124,7 @@ func (UpdateTaskResult) WriteTo(w io.Writer) (int64, error) { return writeText(w
 // MarshalJSON implements [Result].
 func (r UpdateTaskResult) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 
-// CancelTaskResult acknowledges tasks/cancel. It carries nothing of the task
+// CancelTaskResult is the answer to tasks/cancel. It says nothing about the task
 // (tasks.md, "Task Cancellation").
 type CancelTaskResult struct{}
 
@@ -140,19 +137,12 @@ func (CancelTaskResult) WriteTo(w io.Writer) (int64, error) { return writeText(w
 // MarshalJSON implements [Result].
 func (r CancelTaskResult) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 
-// MethodTaskNotification is the method of [TaskNotification].
-const MethodTaskNotification = "notifications/tasks"
-
-// MetaSubscriptionID is the _meta key that ties a notification to the
-// subscriptions/listen request that asked for it.
-const MetaSubscriptionID = "io.modelcontextprotocol/subscriptionId"
-
-// TaskNotification is the parameters of one notifications/tasks message: the
-// same DetailedTask that tasks/get would show at that moment, without
-// resultType (tasks.md, "Task Status Notifications").
+// TaskNotification is the params member of a [MethodTaskNotification] message.
+// It shows the task as tasks/get would at that moment, without a resultType
+// (tasks.md, "Task Status Notifications").
 type TaskNotification struct {
 	// SubscriptionID is the id of the subscriptions/listen request, as the
-	// client sent it. If it is absent, the parameters carry no _meta.
+	// client sent it. If it is absent, the params have no _meta.
 	SubscriptionID JSON
 	Task
 }
@@ -198,8 +188,8 @@ func (t *Task) appendBase(dst []byte) []byte {
 	return dst
 }
 
-// payload returns the member that the status inlines, as its prefix and its
-// text. A task that waits for input has its requests built into the prefix.
+// payload returns the member that belongs to the status, as its prefix and its
+// text. For a task that waits for input, the prefix holds the whole member.
 func (t *Task) payload() (prefix, text string) {
 	switch {
 	case t.Status == StatusCompleted && !t.Result.IsZero():
@@ -217,8 +207,8 @@ func (t *Task) appendDetailed(dst []byte) []byte {
 	return append(append(t.appendBase(dst), prefix...), text...)
 }
 
-// writeDetailed is appendDetailed to a writer; the payload's text goes out
-// without being copied into a buffer.
+// writeDetailed is appendDetailed to a writer. It does not copy the text of the
+// payload.
 func (t *Task) writeDetailed(w io.Writer, before, after string) (int64, error) {
 	prefix, text := t.payload()
 	head := append(t.appendBase(append(make([]byte, 0, 512), before...)), prefix...)
@@ -238,7 +228,7 @@ func (t *Task) writeDetailed(w io.Writer, before, after string) (int64, error) {
 // counts time.
 func Milliseconds(d time.Duration) int64 {
 	ms := d.Milliseconds()
-	if d > time.Duration(ms)*time.Millisecond && ms < math.MaxInt64 {
+	if d > time.Duration(ms)*time.Millisecond {
 		ms++
 	}
 	return ms

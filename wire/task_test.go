@@ -80,8 +80,8 @@ func TestGoldenViews(t *testing.T) {
 
 func TestGoldenErrors(t *testing.T) {
 	dispatch := func(err error, params string) *wire.Error {
-		_, rpcErr, _ := wire.Dispatch(t.Context(), &backend{err: err}, wire.MethodUpdate, []byte(params))
-		return rpcErr
+		_, err = wire.Dispatch(t.Context(), &backend{err: err}, wire.MethodUpdate, []byte(params))
+		return rpcError(t, err)
 	}
 	good := `{"taskId":"a","inputResponses":{},` + meta + `}`
 	for name, err := range map[string]*wire.Error{
@@ -101,6 +101,16 @@ func TestGoldenErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rpcError returns the *wire.Error that err is.
+func rpcError(t *testing.T, err error) *wire.Error {
+	t.Helper()
+	var rpc *wire.Error
+	if !errors.As(err, &rpc) {
+		t.Fatalf("%v is no *wire.Error", err)
+	}
+	return rpc
 }
 
 func checkGolden(t *testing.T, name string, got []byte) {
@@ -181,13 +191,19 @@ func TestPayloadsStayOut(t *testing.T) {
 	}
 }
 
-func TestMilliseconds(t *testing.T) {
-	for d, want := range map[time.Duration]int64{
-		1: 1, time.Microsecond: 1, 999 * time.Microsecond: 1, time.Millisecond: 1, time.Millisecond + 1: 2, 1500 * time.Microsecond: 2, time.Second: 1000, 0: 0,
-		math.MaxInt64: math.MaxInt64/1_000_000 + 1,
+// TestDurationsAreRoundedUp holds that a short time to live never shows as
+// none.
+func TestDurationsAreRoundedUp(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		1: "1", time.Microsecond: "1", 999 * time.Microsecond: "1", time.Millisecond: "1", time.Millisecond + 1: "2", 1500 * time.Microsecond: "2", time.Second: "1000", 0: "0",
+		math.MaxInt64: "9223372036855", wire.NoLimit: "null",
 	} {
-		if got := wire.Milliseconds(d); got != want {
-			t.Errorf("Milliseconds(%v) = %d, want %d", d, got, want)
+		view := wire.MustParse(string(wire.GetTaskResult{Task: wire.Task{TTL: d, PollInterval: d}}.AppendJSON(nil)))
+		if got := view.Get("ttlMs").String(); got != want {
+			t.Errorf("the time to live %v shows as %s, want %s", d, got, want)
+		}
+		if got := view.Get("pollIntervalMs").String(); d > 0 && got != want || d <= 0 && got != "" {
+			t.Errorf("the poll interval %v shows as %q, want %s", d, got, want)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkProgress changes only the status message, beside a payload.
+// BenchmarkProgress changes only the status message of a task with a payload.
 func BenchmarkProgress(b *testing.B) {
 	for _, size := range []int{100, 64 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("payload=%d", size), func(b *testing.B) {
@@ -59,7 +59,8 @@ func BenchmarkProgress(b *testing.B) {
 			b.ReportAllocs()
 			for version := int64(0); b.Loop(); version++ {
 				r.StatusMessage = fmt.Sprint("step ", version)
-				if _, err := s.Update(context.Background(), r, version); err != nil {
+				r.Version = version
+				if err := s.Update(context.Background(), r); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -67,31 +68,32 @@ func BenchmarkProgress(b *testing.B) {
 	}
 }
 
-// BenchmarkTold measures from a commit in one store until Watch tells of it in
-// another.
-func BenchmarkTold(b *testing.B) {
+// BenchmarkWatch measures the time from a commit in one store until the Watch of
+// another reports it.
+func BenchmarkWatch(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "tasks.db")
 	committing, watching := openStore(b, path, nil), openStore(b, path, nil)
-	told := make(chan struct{})
+	reported := make(chan struct{})
 	ended := make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(ended)
-		_ = watching.Watch(ctx, func(string) { told <- struct{}{} })
+		_ = watching.Watch(ctx, func(string) { reported <- struct{}{} })
 	}()
 	r := newRecord("task")
 	if err := committing.Create(context.Background(), r); err != nil {
 		b.Fatal(err)
 	}
-	<-told
+	<-reported
 	for version := int64(0); b.Loop(); version++ {
 		b.StopTimer()
-		time.Sleep(time.Duration(version%50) * time.Millisecond) // at any moment between two looks
+		time.Sleep(time.Duration(version%50) * time.Millisecond) // at any moment between two reads of the log
 		b.StartTimer()
-		if _, err := committing.Update(context.Background(), r, version); err != nil {
+		r.Version = version
+		if err := committing.Update(context.Background(), r); err != nil {
 			b.Fatal(err)
 		}
-		<-told
+		<-reported
 	}
 	cancel()
 	<-ended

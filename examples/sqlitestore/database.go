@@ -20,33 +20,34 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks"
 )
 
-// Errors of this store, beside those of the contract; compare with
+// Errors of this store, in addition to those of the contract; compare with
 // [errors.Is].
 var (
-	// ErrBusy: other calls, of this process or another, have kept the database
-	// locked for longer than [Options].BusyTimeout. Nothing was changed.
+	// ErrBusy is returned when other calls, of this process or another, kept
+	// the database locked for longer than [Options].BusyTimeout. Nothing was
+	// changed.
 	ErrBusy = errors.New("sqlitestore: database is locked")
 
-	// ErrMoved: the database, or the store's file beside it, was moved or
-	// removed while the store was open; see [Store.Scan].
+	// ErrMoved is returned when the database, or the store's lock file next to
+	// it, was moved or removed while the store was open; see [Store.Scan].
 	ErrMoved = errors.New("sqlitestore: files were moved or removed while they were open")
 
-	// ErrLinked: the database file has another name, a hard link. SQLite puts
-	// the rest of a database beside the name by which it is opened, so those
-	// who come by different names destroy it. It was not changed.
+	// ErrLinked is returned for a database file that has another name, a hard
+	// link. SQLite puts its other files next to the name by which the database
+	// is opened, so two names destroy it. It was not changed.
 	ErrLinked = errors.New("sqlitestore: the database file has several names")
 
-	// ErrFormat: the file is not a database of this package, or one of a newer
-	// version. It was not changed.
+	// ErrFormat is returned for a file that is not a database of this package,
+	// or one of another version. It was not changed.
 	ErrFormat = errors.New("sqlitestore: not a task database")
 )
 
-// lockWait lets SQLite itself wait for a lock, for 20 ms. Nothing can interrupt
-// it meanwhile, so it is short, and patiently asks again.
+// lockWait makes SQLite itself wait 20 ms for a lock. Nothing can interrupt this
+// wait, so it is short, and retryBusy repeats it.
 const lockWait = "busy_timeout(20)"
 
-// logLimit is to what SQLite cuts its write-ahead log when a reader that stayed
-// for long has let it grow: 8 MiB, about twice what it has otherwise.
+// logLimit is the size to which SQLite cuts its write-ahead log after a
+// long-lived reader has let it grow: 8 MiB, about twice the usual size.
 const logLimit = "journal_size_limit(8388608)"
 
 // openDatabase opens a database file that exists, with pragmas for each
@@ -61,15 +62,15 @@ func openDatabase(path string, pragmas ...string) (*sql.DB, error) {
 	return sql.Open("sqlite", name.String())
 }
 
-// creating guards the moment between the creation of a file and its closing.
-// When a process closes a file, POSIX drops all its locks on it, also those of
-// a store that another goroutine has just opened.
+// creating is held from the creation of a file until it is closed. When a
+// process closes a file, POSIX drops all its locks on that file, including those
+// of a store that another goroutine has just opened.
 var creating sync.Mutex
 
-// create makes an empty file, unless there is one, that is the user's alone:
-// SQLite would make it readable for everybody. The files that SQLite adds to it
-// get its mode and owner, and so does a file that is to be like another.
-func create(path string, like fs.FileInfo) error {
+// createFile makes an empty file with mode 0600, unless the file exists: SQLite
+// would make it readable for everybody. If like is not nil, the new file gets
+// its mode and owner.
+func createFile(path string, like fs.FileInfo) error {
 	creating.Lock()
 	defer creating.Unlock()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -82,26 +83,25 @@ func create(path string, like fs.FileInfo) error {
 	if like != nil {
 		giveTo(f, like)
 		// File systems without modes refuse. A file that others cannot lock
-		// keeps tasks waiting, but nothing runs twice.
+		// keeps tasks waiting, but no task runs twice.
 		_ = f.Chmod(like.Mode().Perm())
 	}
 	return f.Close()
 }
 
-// hasCode reports whether SQLite says this.
+// hasCode reports whether err is SQLite's error with this primary code.
 func hasCode(err error, code int) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == code
 }
 
-// patiently calls f again while the database is locked: until the store
-// closes, ctx ends, or Options.BusyTimeout is over.
-func (s *Store) patiently(ctx context.Context, f func() error) error {
-	return s.until(ctx, time.Now().Add(s.opts.BusyTimeout), f)
+// retryBusy repeats f while the database is locked: until the store closes, ctx
+// ends, or Options.BusyTimeout has passed.
+func (s *Store) retryBusy(ctx context.Context, f func() error) error {
+	return s.retryBusyUntil(ctx, time.Now().Add(s.opts.BusyTimeout), f)
 }
 
-// until is patiently with the time at which to give up.
-func (s *Store) until(ctx context.Context, deadline time.Time, f func() error) error {
+func (s *Store) retryBusyUntil(ctx context.Context, deadline time.Time, f func() error) error {
 	for {
 		err := f()
 		if !hasCode(err, sqlite3.SQLITE_BUSY) {
@@ -117,7 +117,7 @@ func (s *Store) until(ctx context.Context, deadline time.Time, f func() error) e
 	}
 }
 
-// stopped reports why a call must not go on.
+// stopped returns the error of a call that must not go on, or nil.
 func (s *Store) stopped(ctx context.Context) error {
 	select {
 	case <-s.closing:
@@ -139,18 +139,17 @@ func (s *Store) begin(ctx context.Context) error {
 
 func (s *Store) end() { s.calls.RUnlock() }
 
-// takeTurn waits until this goroutine alone may use the writer, which
-// <-s.turn ends.
-func (s *Store) takeTurn(ctx context.Context, deadline time.Time) error {
+// lockWriter waits until this goroutine alone may use the writer.
+func (s *Store) lockWriter(ctx context.Context, deadline time.Time) error {
 	select {
-	case s.turn <- struct{}{}:
+	case s.writing <- struct{}{}:
 		return nil
-	default: // only who waits needs a timer
+	default: // only a call that waits needs a timer
 	}
 	late := time.NewTimer(time.Until(deadline))
 	defer late.Stop()
 	select {
-	case s.turn <- struct{}{}:
+	case s.writing <- struct{}{}:
 		return nil
 	case <-late.C:
 		return ErrBusy
@@ -161,29 +160,32 @@ func (s *Store) takeTurn(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-// transact runs f in a transaction, which is committed if f returns nil and
-// undone otherwise, also if f panics. It holds the only lock for writing that
-// the database has, so f sees what it changes without anybody in between.
+func (s *Store) unlockWriter() { <-s.writing }
+
+// transact runs f in a transaction. It commits if f returns nil, and rolls back
+// otherwise, even if f panics. It holds the database's one lock for writing, so
+// nothing changes between what f reads and what it writes.
 //
-// ctx ends the waiting and stops what has not begun to commit. The driver never
-// sees it: it would report the context's error for a statement that has already
-// taken effect.
+// ctx ends the waiting, and stops a transaction that has not begun to commit. The
+// driver never sees ctx: it would report the context's error for a statement
+// that has already taken effect.
 func (s *Store) transact(ctx context.Context, f func() error) error {
-	// One time for both: who waits in a queue waits no longer than its head.
+	// Both waits share one deadline: a call at the end of the queue waits no
+	// longer than the one at its head.
 	deadline := time.Now().Add(s.opts.BusyTimeout)
-	if err := s.takeTurn(ctx, deadline); err != nil {
+	if err := s.lockWriter(ctx, deadline); err != nil {
 		return err
 	}
-	defer func() { <-s.turn }()
-	if err := s.until(ctx, deadline, func() error { return s.exec("BEGIN IMMEDIATE") }); err != nil {
+	defer s.unlockWriter()
+	if err := s.retryBusyUntil(ctx, deadline, func() error { return s.exec("BEGIN IMMEDIATE") }); err != nil {
 		return err
 	}
 	committed := false
 	defer func() {
 		if !committed {
-			// After some failures SQLite has undone everything by itself, and
-			// says now that there is nothing to undo. If this should fail for
-			// another reason, the next BEGIN does too.
+			// After some failures SQLite has rolled back already, and reports
+			// that there is no transaction. After any other error the next
+			// BEGIN fails.
 			_ = s.exec("ROLLBACK")
 		}
 	}()
@@ -198,23 +200,41 @@ func (s *Store) transact(ctx context.Context, f func() error) error {
 	return err
 }
 
-func (s *Store) exec(statement string) error {
-	_, err := s.writer.ExecContext(context.Background(), statement)
+// exec runs statements on the connection that writes.
+func (s *Store) exec(statements string, args ...any) error {
+	_, err := s.writer.ExecContext(context.Background(), statements, args...)
 	return err
 }
 
-// rows returns how many rows a statement has changed.
-func rows(result sql.Result, err error) (int64, error) {
+// rowsAffected returns how many rows a statement has changed.
+func rowsAffected(result sql.Result, err error) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
 }
 
-// explained returns the error of a call as the caller sees it: the contract's
-// and the store's own as they are, ctx's if ctx has ended, and what the driver
-// says as text only, so that its errors do not become part of this package.
-func explained(ctx context.Context, doing string, err error) error {
+// readIntegers returns the only column of a query's rows.
+func readIntegers(rows *sql.Rows, err error) ([]int64, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var numbers []int64
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return nil, err
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, rows.Err()
+}
+
+// callError returns the error of a call as its caller sees it: errors of the
+// contract and of this package unchanged, ctx's if ctx has ended, and the
+// driver's as text only, so that its errors do not become part of this API.
+func callError(ctx context.Context, doing string, err error) error {
 	var conflict *durabletasks.ConflictError
 	switch {
 	case err == nil:
@@ -224,16 +244,16 @@ func explained(ctx context.Context, doing string, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	for _, own := range []error{durabletasks.ErrExists, durabletasks.ErrNotFound, durabletasks.ErrClosed, ErrBusy, ErrMoved, ErrLinked, ErrFormat, ErrMissed} {
-		if errors.Is(err, own) {
+	for _, known := range []error{durabletasks.ErrExists, durabletasks.ErrNotFound, durabletasks.ErrClosed, ErrBusy, ErrMoved, ErrLinked, ErrFormat, ErrMissed} {
+		if errors.Is(err, known) {
 			return err
 		}
 	}
 	switch {
 	case hasCode(err, sqlite3.SQLITE_BUSY):
-		return ErrBusy // of a statement that nobody repeats; its transaction was undone
+		return ErrBusy // of a statement that is not retried; its transaction was rolled back
 	case hasCode(err, sqlite3.SQLITE_CANTOPEN):
-		return fmt.Errorf("sqlitestore: %s: SQLite cannot open the database, or a file that it needs beside it: %v", doing, err)
+		return fmt.Errorf("sqlitestore: %s: SQLite cannot open the database or a file next to it: %v", doing, err)
 	}
 	return fmt.Errorf("sqlitestore: %s: %v", doing, err)
 }

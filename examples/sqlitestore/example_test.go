@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// A server that may run several times at once on one machine. It takes up what
-// other processes left unfinished, when it starts and again and again.
+// A server that may run several times at once on one machine. When it starts, and
+// at intervals, it resumes the tasks of processes that are gone.
 func Example() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -32,7 +32,7 @@ func Example() {
 			return nil, err
 		}
 		resume := func(r durabletasks.Record) durabletasks.Worker {
-			if tool, _ := r.Payload.Get("tool").Text(); tool == "crawl" {
+			if r.Tool == "crawl" {
 				return crawl
 			}
 			return nil
@@ -70,7 +70,7 @@ func Example() {
 	}
 	defer two.Close()
 
-	created, err := one.Start(ctx, &durabletasks.CreateOptions{Payload: wire.MustParse(`{"tool":"crawl"}`)}, worker)
+	created, err := one.StartTask(ctx, &durabletasks.CreateOptions{Tool: "crawl"}, worker)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func Example() {
 		}
 		fmt.Println(task.Status)
 		if task.Status == durabletasks.StatusWorking {
-			if err := two.CancelTask(ctx, task.TaskID); err != nil { // reaches the worker in window one
+			if err := two.CancelTask(ctx, task.TaskID); err != nil { // reaches the worker in the first window
 				log.Fatal(err)
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// isLinked reports whether a file has several names, which is not known here.
+// isLinked reports whether a file has several names. Here it cannot tell.
 func isLinked(fs.FileInfo) bool { return false }
 
-// giveTo does nothing where files get their rights from their directory.
+// giveTo does nothing: files get their permissions from their directory.
 func giveTo(*os.File, fs.FileInfo) {}

@@ -14,8 +14,8 @@ func isLinked(info fs.FileInfo) bool {
 	return ok && stat.Nlink > 1
 }
 
-// giveTo gives a file to the owner and the group of another, as far as this
-// process may: only the superuser's may change the owner.
+// giveTo gives a file the owner and the group of another, as far as this process
+// may: only the superuser may change the owner.
 func giveTo(f *os.File, like fs.FileInfo) {
 	stat, ok := like.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -14,9 +14,9 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/examples/sqlitestore"
 )
 
-// TestFilesAreForWhoeverMayWriteTheDatabase: who can use the database must be
-// able to lock the files of others, or their tasks are never taken over.
-func TestFilesAreForWhoeverMayWriteTheDatabase(t *testing.T) {
+// TestFilesGetTheDatabasesModeAndOwner: every user of the database must be able to
+// lock the lock files of other users, or their tasks are never taken over.
+func TestFilesGetTheDatabasesModeAndOwner(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tasks.db")
 	if err := openStore(t, path, nil).Close(); err != nil {
@@ -29,7 +29,7 @@ func TestFilesAreForWhoeverMayWriteTheDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(path, 0o666); err != nil { // more than any umask leaves
+	if err := os.Chmod(path, 0o666); err != nil { // no umask leaves that
 		t.Fatal(err)
 	}
 	s := openStore(t, path, nil)
@@ -46,20 +46,20 @@ func TestFilesAreForWhoeverMayWriteTheDatabase(t *testing.T) {
 			}
 			stat := info.Sys().(*syscall.Stat_t)
 			if root && (stat.Uid != owner || stat.Gid != group) {
-				t.Errorf("%s, %s belongs to %d and %d, want the database's owner and group", when, name, stat.Uid, stat.Gid)
+				t.Errorf("%s, %s has owner %d and group %d, want the database's", when, name, stat.Uid, stat.Gid)
 			}
 		}
 	}
 	check("after an Open")
-	if err := os.Remove(sqlitestore.Presence(s)); err != nil {
+	if err := os.Remove(sqlitestore.LockPath(s)); err != nil {
 		t.Fatal(err)
 	}
 	shown(t, s)
-	check("after the file was made anew")
+	check("after the lock file was restored")
 }
 
-// TestAnotherUserTakesOver kills a server whose file the next user may lock, but
-// not remove, as in /tmp.
+// TestAnotherUserTakesOver kills a server whose lock file the next user may lock,
+// but not remove, as in /tmp.
 func TestAnotherUserTakesOver(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped, because only the superuser can start servers as two users")
@@ -69,7 +69,7 @@ func TestAnotherUserTakesOver(t *testing.T) {
 	if err := openStore(t, path, nil).Close(); err != nil {
 		t.Fatal(err)
 	}
-	copyOfThis(t, executable) // the original may be in a directory that is private
+	copyOfThis(t, executable) // the original may be in a private directory
 	for file, mode := range map[string]os.FileMode{path: 0o666, executable: 0o755, filepath.Dir(dir): 0o755, dir: 0o777 | os.ModeSticky} {
 		if err := os.Chmod(file, mode); err != nil {
 			t.Fatal(err)
@@ -89,12 +89,12 @@ func TestAnotherUserTakesOver(t *testing.T) {
 	select {
 	case got := <-begun:
 		if got != id {
-			t.Error("another user's server has taken over another task")
+			t.Error("another user's server took over another task")
 		}
 	case <-next.read:
-		t.Fatal("another user's server has ended")
+		t.Fatal("another user's server ended")
 	case <-time.After(10 * time.Second):
-		t.Fatal("another user's server has not taken over")
+		t.Fatal("another user's server did not take the task over")
 	}
 }
 
@@ -114,13 +114,13 @@ func copyOfThis(t *testing.T, to string) {
 	}
 }
 
-func TestOpenRefusesLinks(t *testing.T) {
+func TestOpenRefusesHardLinks(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "tasks.db"), filepath.Join(dir, "link.db")
 	first := openStore(t, path, nil)
 	create(t, first, newRecord("task"))
 	if err := os.Link(path, link); err != nil {
-		t.Skip("skipped, because the file system makes no links: ", err)
+		t.Skip("skipped, because the file system cannot make hard links: ", err)
 	}
 	for _, name := range []string{link, path} {
 		if _, err := sqlitestore.Open(name, nil); !errors.Is(err, sqlitestore.ErrLinked) {

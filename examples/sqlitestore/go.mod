@@ -3,7 +3,7 @@ module github.com/mcp-durable-tasks/durabletasks/examples/sqlitestore
 go 1.25.0
 
 require (
-	github.com/mcp-durable-tasks/durabletasks v0.0.0
+	github.com/mcp-durable-tasks/durabletasks v0.1.0
 	modernc.org/sqlite v1.59.0
 )
 
@@ -19,5 +19,3 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 	pgregory.net/rapid v1.3.0 // indirect
 )
-
-replace github.com/mcp-durable-tasks/durabletasks => ../..

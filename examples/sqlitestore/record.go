@@ -16,19 +16,21 @@ import (
 // never stands for the expiry of a record that has none.
 const never = math.MaxInt64
 
-// millis returns a time as columns hold it. Records have whole milliseconds;
-// of another time it is the millisecond that has begun.
+// millis returns a time as columns hold it: in milliseconds, rounded down. The
+// times of records are whole milliseconds.
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
-// fieldsOf returns what the columns named in fields hold of a record.
-func fieldsOf(r *durabletasks.Record) []any {
+func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+// encodeFields returns the values of the columns in fields.
+func encodeFields(r *durabletasks.Record) []any {
 	expires := int64(never)
 	if at, limited := r.ExpiresAt(); limited {
 		expires = millis(at)
 	}
 	return []any{
-		expires, string(r.Status), millis(r.CreatedAt), millis(r.LastUpdatedAt), int64(r.TTL), int64(r.PollInterval), r.CancelRequested, int64(r.Undeclared),
-		[]byte(r.StatusMessage), []byte(r.Owner), appendTexts(nil, r.UsedInputKeys), appendValues(nil, r.InputRequests), appendValues(nil, r.InputResponses),
+		expires, string(r.Status), millis(r.CreatedAt), millis(r.LastUpdatedAt), int64(r.TTL), int64(r.PollInterval), r.CancelRequested, int64(r.UnsupportedInput),
+		[]byte(r.StatusMessage), []byte(r.Owner), []byte(r.Tool), encodeQuestions(r.Questions), encodeValues(r.InputRequests), encodeValues(r.InputResponses),
 		r.Error.String(), r.Checkpoint.String(), r.Payload.String(), r.Result.String(),
 	}
 }
@@ -37,82 +39,99 @@ func fieldsOf(r *durabletasks.Record) []any {
 func readRecord(scan func(dest ...any) error) (durabletasks.Record, error) {
 	var r durabletasks.Record
 	var expires, created, updated int64
-	var id, message, owner, keys, requests, responses []byte
+	var id, message, owner, tool, questions, requests, responses []byte
 	var failure, checkpoint, payload, result string
 	err := scan(&id, &r.Version,
-		&expires, &r.Status, &created, &updated, &r.TTL, &r.PollInterval, &r.CancelRequested, &r.Undeclared,
-		&message, &owner, &keys, &requests, &responses,
+		&expires, &r.Status, &created, &updated, &r.TTL, &r.PollInterval, &r.CancelRequested, &r.UnsupportedInput,
+		&message, &owner, &tool, &questions, &requests, &responses,
 		&failure, &checkpoint, &payload, &result)
 	if err != nil {
 		return durabletasks.Record{}, err
 	}
-	r.ID, r.StatusMessage, r.Owner = string(id), string(message), string(owner)
-	r.CreatedAt, r.LastUpdatedAt = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
+	r.ID, r.StatusMessage, r.Owner, r.Tool = string(id), string(message), string(owner), string(tool)
+	r.CreatedAt, r.LastUpdatedAt = fromMillis(created), fromMillis(updated)
 	var errs [7]error
-	r.UsedInputKeys, errs[0] = readTexts(keys)
-	r.InputRequests, errs[1] = readValues(requests)
-	r.InputResponses, errs[2] = readValues(responses)
-	r.Error, errs[3] = readJSON(failure)
-	r.Checkpoint, errs[4] = readJSON(checkpoint)
-	r.Payload, errs[5] = readJSON(payload)
-	r.Result, errs[6] = readJSON(result)
+	r.Questions, errs[0] = decodeQuestions(questions)
+	r.InputRequests, errs[1] = decodeValues(requests)
+	r.InputResponses, errs[2] = decodeValues(responses)
+	r.Error, errs[3] = decodeJSON(failure)
+	r.Checkpoint, errs[4] = decodeJSON(checkpoint)
+	r.Payload, errs[5] = decodeJSON(payload)
+	r.Result, errs[6] = decodeJSON(result)
 	if err := errors.Join(errs[:]...); err != nil {
 		return durabletasks.Record{}, fmt.Errorf("a stored record is damaged: %w", err)
 	}
 	return r, nil
 }
 
-// readJSON reads a JSON column, in which nothing stands for absent: no JSON
+// decodeJSON reads a JSON column. An empty column is an absent value: no JSON
 // text is empty.
-func readJSON(text string) (wire.JSON, error) {
+func decodeJSON(text string) (wire.JSON, error) {
 	if text == "" {
 		return wire.JSON{}, nil
 	}
 	return wire.ParseJSON(text)
 }
 
-// Keys of input requests are arbitrary strings, which no JSON object can keep:
-// an encoder would make U+FFFD of their invalid bytes, and one key of two. So
-// containers are sequences of texts, each behind its length.
+// Keys of input requests are arbitrary strings. A JSON object cannot keep them:
+// an encoder replaces each invalid byte by U+FFFD, which can make two keys one.
+// So a column that holds several entries is a sequence of binary fields, and a
+// text is preceded by its length.
+//
+// An entry of questions is its key, the digest and the deadline in milliseconds.
+// An entry of input_requests or input_responses is its key and its value's JSON
+// text; entries are sorted by key.
 
-var errCut = errors.New("a sequence of texts is cut short")
+var errTruncated = errors.New("a list is truncated")
 
 func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
+// cutText returns the text that b begins with, and what follows it.
 func cutText(b []byte) (text string, rest []byte, err error) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {
-		return "", nil, errCut
+		return "", nil, errTruncated
 	}
 	b = b[size:]
 	return string(b[:n]), b[n:], nil
 }
 
-func appendTexts(b []byte, texts []string) []byte {
-	b = slices.Grow(b, 1) // SQLite takes nil for NULL
-	for _, text := range texts {
-		b = appendText(b, text)
+func encodeQuestions(questions []durabletasks.Question) []byte {
+	b := []byte{} // nil would be NULL
+	for _, q := range questions {
+		b = appendText(b, q.Key)
+		b = append(b, q.Digest[:]...)
+		b = binary.AppendVarint(b, millis(q.Deadline))
 	}
 	return b
 }
 
-func readTexts(b []byte) ([]string, error) {
-	var texts []string
+func decodeQuestions(b []byte) ([]durabletasks.Question, error) {
+	var questions []durabletasks.Question
 	for len(b) > 0 {
-		text, rest, err := cutText(b)
-		if err != nil {
+		var q durabletasks.Question
+		var err error
+		if q.Key, b, err = cutText(b); err != nil {
 			return nil, err
 		}
-		texts, b = append(texts, text), rest
+		if len(b) < len(q.Digest) {
+			return nil, errTruncated
+		}
+		b = b[copy(q.Digest[:], b):]
+		deadline, size := binary.Varint(b)
+		if size <= 0 {
+			return nil, errTruncated
+		}
+		q.Deadline, b = fromMillis(deadline), b[size:]
+		questions = append(questions, q)
 	}
-	return texts, nil
+	return questions, nil
 }
 
-// appendValues appends the keys, sorted, each followed by its value.
-func appendValues(b []byte, values map[string]wire.JSON) []byte {
-	b = slices.Grow(b, 1) // SQLite takes nil for NULL
+func encodeValues(values map[string]wire.JSON) []byte {
+	b := []byte{} // nil would be NULL
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		b = appendText(b, key)
 		b = appendText(b, values[key].String())
@@ -120,36 +139,29 @@ func appendValues(b []byte, values map[string]wire.JSON) []byte {
 	return b
 }
 
-func readValues(b []byte) (map[string]wire.JSON, error) {
-	texts, err := readTexts(b)
-	if err != nil || len(texts) == 0 {
-		return nil, err
+func decodeValues(b []byte) (map[string]wire.JSON, error) {
+	if len(b) == 0 {
+		return nil, nil
 	}
-	if len(texts)%2 != 0 {
-		return nil, errCut
-	}
-	values := make(map[string]wire.JSON, len(texts)/2)
-	for i := 0; i < len(texts); i += 2 {
-		if values[texts[i]], err = readJSON(texts[i+1]); err != nil {
+	values := make(map[string]wire.JSON)
+	for len(b) > 0 {
+		key, rest, err := cutText(b)
+		if err != nil {
 			return nil, err
 		}
+		text, rest, err := cutText(rest)
+		if err != nil {
+			return nil, err
+		}
+		if values[key], err = decodeJSON(text); err != nil {
+			return nil, err
+		}
+		b = rest
 	}
 	return values, nil
 }
 
-// TooLargeError reports a record that is larger than [Options].MaxRecordBytes.
-// Nothing of it was stored.
-type TooLargeError struct {
-	Size  int // of the record's texts and payloads, in bytes
-	Limit int
-}
-
-// Error names both numbers.
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("sqlitestore: a record of %d bytes is larger than the limit of %d", e.Size, e.Limit)
-}
-
-// sizeOf returns the size of what fieldsOf returned, where it can be large.
+// sizeOf returns the size of the texts and payloads that encodeFields returned.
 func sizeOf(id string, columns []any) int {
 	size := len(id)
 	for _, c := range columns {

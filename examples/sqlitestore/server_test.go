@@ -18,11 +18,11 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// The tests with several processes start this test binary again, as servers
-// that share one file. A server is told what to do by lines of JSON, and
-// answers and reports in the same way, as an MCP server on stdio would.
+// The tests with several processes start this test binary again, as servers that
+// share one file. A server reads orders as lines of JSON, and writes its answers
+// and its workers' reports in the same way, like an MCP server on stdio.
 
-const serverEnv = "SQLITESTORE_TEST_SERVER" // the database's path, in a server
+const serverEnv = "SQLITESTORE_TEST_SERVER" // in a server: the database's path
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(serverEnv); path != "" {
@@ -40,14 +40,15 @@ type order struct {
 	Number int
 	Do     string // create, get, cancel, answer, complete or increment
 	ID     string
-	Text   string // of a new task: its kind; of an answer, a result: itself
+	Text   string // the kind of a new task, an answer or a result
 	Times  int
 }
 
-// report is what a server says: of an order, or of a worker, with Number 0.
+// report is a server's answer to the order with the same number. With Number 0 it
+// is a report of a worker.
 type report struct {
 	Number int
-	What   string // begun, saved, interrupted or answered, of a worker
+	What   string // of a worker: begun, saved, interrupted or answered
 	ID     string
 	Task   *task
 	Step   int
@@ -55,15 +56,15 @@ type report struct {
 	At     time.Time
 }
 
-// task is what a client sees of a task.
+// task is a task as a client sees it.
 type task struct {
 	Status        durabletasks.Status
 	StatusMessage string
 	Result        string
-	Asks          int // unanswered requests
+	Asks          int // how many requests it shows
 }
 
-// server is the inside of one server process.
+// server runs in a process of its own.
 type server struct {
 	store  *sqlitestore.Store
 	engine *durabletasks.TaskLifecycle
@@ -93,36 +94,36 @@ func serve(path string) error {
 	for {
 		var o order
 		if err := in.Decode(&o); err == io.EOF {
-			break // also when the test has died
+			break // the test has closed it, or died
 		} else if err != nil {
 			cancel()
 			return err
 		}
 		orders.Go(func() { s.obey(ctx, o) })
 	}
-	orders.Wait() // a server that is told to stop answers what it was asked
+	orders.Wait() // a server that is told to stop answers all orders
 	cancel()
 	group.Wait()
-	late, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return engine.Shutdown(late)
+	return engine.Shutdown(stopping)
 }
 
-func (s *server) say(r report) {
+func (s *server) send(r report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.At = time.Now()
-	_ = s.out.Encode(r) // nobody listens any more when the test has died
+	_ = s.out.Encode(r) // fails only if the test has died
 }
 
-// recover takes up the tasks of servers that are gone, again and again.
+// recover resumes the tasks of servers that are gone, at intervals.
 func (s *server) recover(ctx context.Context) {
 	tick := time.NewTicker(recoverEvery)
 	defer tick.Stop()
 	for {
 		_, err := s.engine.Recover(ctx, func(r durabletasks.Record) durabletasks.Worker { return s.worker(r.Payload) })
 		if err != nil && ctx.Err() == nil {
-			s.say(report{What: "recover", Error: err.Error()})
+			s.send(report{What: "recover", Error: err.Error()})
 		}
 		select {
 		case <-tick.C:
@@ -137,7 +138,7 @@ func (s *server) obey(ctx context.Context, o order) {
 	if err := s.do(ctx, o, &answer); err != nil {
 		answer.Error = err.Error()
 	}
-	s.say(answer)
+	s.send(answer)
 }
 
 func (s *server) do(ctx context.Context, o order, answer *report) error {
@@ -150,7 +151,7 @@ func (s *server) do(ctx context.Context, o order, answer *report) error {
 		opts := &durabletasks.CreateOptions{Payload: text}
 		create := func() (wire.CreateTaskResult, error) { return s.engine.CreateTask(ctx, opts) }
 		if work := s.worker(text); work != nil {
-			create = func() (wire.CreateTaskResult, error) { return s.engine.Start(ctx, opts, work) }
+			create = func() (wire.CreateTaskResult, error) { return s.engine.StartTask(ctx, opts, work) }
 		}
 		created, err := create()
 		answer.ID = created.TaskID
@@ -164,7 +165,7 @@ func (s *server) do(ctx context.Context, o order, answer *report) error {
 	case "cancel":
 		return s.engine.CancelTask(ctx, o.ID)
 	case "answer":
-		content := wire.MustParse(`{"action":"accept"}`).With("content", wire.MustParse("{}").With("name", text))
+		content := wire.MustParse(`{"action":"accept"}`).With("content", wire.MustParse("{}").With("text", text))
 		_, err := s.engine.UpdateTask(ctx, o.ID, map[string]wire.JSON{"name": content})
 		return err
 	case "complete":
@@ -181,7 +182,7 @@ func (s *server) do(ctx context.Context, o order, answer *report) error {
 	return nil
 }
 
-// increment counts in a task's checkpoint, against others that do the same.
+// increment counts in a task's checkpoint, while other servers do the same.
 func (s *server) increment(ctx context.Context, id string, times int) error {
 	for times > 0 {
 		r, err := s.store.Get(ctx, id)
@@ -197,7 +198,7 @@ func (s *server) increment(ctx context.Context, id string, times int) error {
 		if r.Checkpoint, err = wire.Marshal(n + 1); err != nil {
 			return err
 		}
-		switch _, err := s.store.Update(ctx, r, r.Version); {
+		switch err := s.store.Update(ctx, r); {
 		case err == nil:
 			times--
 		case !errors.Is(err, durabletasks.ErrConflict):
@@ -210,8 +211,8 @@ func (s *server) increment(ctx context.Context, id string, times int) error {
 // countTo is how far a counting worker counts.
 const countTo = 20
 
-// worker returns the worker of a task by the kind that is its payload; nil if
-// nobody is to work on it.
+// worker returns the worker for a kind of task, which is its payload; nil if the
+// task has none.
 func (s *server) worker(payload wire.JSON) durabletasks.Worker {
 	kind, _ := payload.Text()
 	var work func(ctx context.Context, h *durabletasks.Handle, step int) (wire.JSON, error)
@@ -226,17 +227,11 @@ func (s *server) worker(payload wire.JSON) durabletasks.Worker {
 		return nil
 	}
 	return func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
-		saved, err := h.Checkpoint(ctx)
+		step, err := durabletasks.Checkpoint[int](ctx, h)
 		if err != nil {
 			return wire.JSON{}, err
 		}
-		step := 0
-		if !saved.IsZero() {
-			if err := saved.Decode(&step); err != nil {
-				return wire.JSON{}, err
-			}
-		}
-		s.say(report{What: "begun", ID: h.ID(), Step: step})
+		s.send(report{What: "begun", ID: h.ID(), Step: step})
 		return work(ctx, h, step)
 	}
 }
@@ -250,48 +245,41 @@ func (s *server) count(ctx context.Context, h *durabletasks.Handle, step int) (w
 			return wire.JSON{}, context.Cause(ctx)
 		}
 		step++
-		checkpoint, err := wire.Marshal(step)
-		if err == nil {
-			err = h.Progress(ctx, fmt.Sprint(step), &durabletasks.ProgressOptions{Checkpoint: checkpoint})
-		}
+		err := h.Progress(ctx, fmt.Sprint(step), &durabletasks.ProgressOptions{Checkpoint: step})
 		if err != nil {
 			return wire.JSON{}, err
 		}
-		s.say(report{What: "saved", ID: h.ID(), Step: step})
+		s.send(report{What: "saved", ID: h.ID(), Step: step})
 	}
 	return wire.Marshal(map[string]int{"counted": step})
 }
 
-// ask asks for a name, or takes up the question that an earlier server asked.
+// ask asks for a name. A worker that runs again waits for the same answer.
 func (s *server) ask(ctx context.Context, h *durabletasks.Handle, _ int) (wire.JSON, error) {
-	answers, err := h.ResumeInput(ctx)
-	if errors.Is(err, durabletasks.ErrNoInput) {
-		answers, err = h.RequestInput(ctx, map[string]wire.JSON{"name": wire.MustParse(`{"method":"elicitation/create",
-			"params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}`)})
-	}
+	name, err := h.Prompt(ctx, "name", "Who?")
 	if err != nil {
 		return wire.JSON{}, err
 	}
-	s.say(report{What: "answered", ID: h.ID()})
-	return wire.MustParse("{}").With("name", answers["name"].Get("content").Get("name")), nil
+	s.send(report{What: "answered", ID: h.ID()})
+	return wire.Marshal(map[string]string{"name": name})
 }
 
 // wait does nothing until its task is cancelled.
 func (s *server) wait(ctx context.Context, h *durabletasks.Handle, _ int) (wire.JSON, error) {
 	<-ctx.Done()
 	if errors.Is(context.Cause(ctx), durabletasks.ErrCancelled) {
-		s.say(report{What: "interrupted", ID: h.ID()})
+		s.send(report{What: "interrupted", ID: h.ID()})
 	}
 	return wire.JSON{}, context.Cause(ctx)
 }
 
-// process is a server seen from outside.
+// process is a server as the test sees it.
 type process struct {
 	t      *testing.T
 	number int
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	read   chan struct{} // closed when everything it said has been read
+	read   chan struct{} // closed when its whole output has been read
 
 	mu      sync.Mutex
 	next    int
@@ -300,18 +288,18 @@ type process struct {
 	leaving time.Time // when it was killed, or told to stop
 }
 
-// start starts a server. It calls hear for what workers say.
-func start(t *testing.T, path string, number int, hear func(*process, report)) *process {
+// start starts a server, and calls onReport for each report of a worker.
+func start(t *testing.T, path string, number int, onReport func(*process, report)) *process {
 	t.Helper()
 	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return startBy(t, exec.Command(executable), path, number, hear)
+	return startBy(t, exec.Command(executable), path, number, onReport)
 }
 
-// startBy is start with the command of this test binary.
-func startBy(t *testing.T, cmd *exec.Cmd, path string, number int, hear func(*process, report)) *process {
+// startBy is start with a command that runs this test binary.
+func startBy(t *testing.T, cmd *exec.Cmd, path string, number int, onReport func(*process, report)) *process {
 	t.Helper()
 	p := &process{t: t, number: number, cmd: cmd, pending: make(map[int]chan report), read: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), serverEnv+"="+path)
@@ -333,10 +321,10 @@ func startBy(t *testing.T, cmd *exec.Cmd, path string, number int, hear func(*pr
 		for lines.Scan() {
 			var r report
 			if json.Unmarshal(lines.Bytes(), &r) != nil {
-				continue // cut short by its death
+				continue // the server was killed while it wrote this
 			}
 			if r.Number == 0 {
-				hear(p, r)
+				onReport(p, r)
 				continue
 			}
 			p.mu.Lock()
@@ -350,7 +338,8 @@ func startBy(t *testing.T, cmd *exec.Cmd, path string, number int, hear func(*pr
 	return p
 }
 
-// ask gives a server an order. It reports false if the server dies over it.
+// ask gives a server an order. It reports false if the server dies before it
+// answers.
 func (p *process) ask(o order) (report, bool) {
 	reply := make(chan report, 1)
 	p.mu.Lock()
@@ -372,22 +361,22 @@ func (p *process) ask(o order) (report, bool) {
 		return report{}, false
 	}
 	select {
-	case r := <-reply: // its last words
+	case r := <-reply: // it answered before it died
 		return r, true
 	default:
 		if !p.isKilled() {
-			p.t.Errorf("server %d has died by itself", p.number)
+			p.t.Errorf("server %d died without being killed", p.number)
 		}
 		return report{}, false
 	}
 }
 
-// must is ask for a server that lives and an order that succeeds.
+// must is ask for an order that must succeed.
 func (p *process) must(o order) report {
 	p.t.Helper()
 	r, alive := p.ask(o)
 	if !alive || r.Error != "" {
-		p.t.Fatalf("server %d, told to %s: alive %v, error %q", p.number, o.Do, alive, r.Error)
+		p.t.Fatalf("server %d, order %s: alive %v, error %q", p.number, o.Do, alive, r.Error)
 	}
 	return r
 }
@@ -399,7 +388,7 @@ func (p *process) kill() {
 		p.t.Error(err)
 	}
 	<-p.read
-	_ = p.cmd.Wait() // says that it was killed
+	_ = p.cmd.Wait() // returns that it was killed
 }
 
 func (p *process) leave(killed bool) {
@@ -421,7 +410,7 @@ func (p *process) isKilled() bool {
 	return p.killed
 }
 
-// stop lets a server end in good order, unless it has ended.
+// stop shuts a server down, unless it has ended.
 func (p *process) stop() {
 	if p.isKilled() || p.cmd.ProcessState != nil {
 		return

@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/examples/sqlitestore"
 )
 
-// TestStoppedProcessKeepsItsTasks stops a server, as a debugger, a shell's
-// Ctrl-Z or a machine's sleep does. It looks dead to everybody who measures
-// time, but it is not: when it goes on, it goes on with its tasks.
+// TestStoppedProcessKeepsItsTasks stops a server, as a debugger, a shell's Ctrl-Z
+// or a machine's sleep does. Measured by time it looks dead, but it will continue,
+// and with it the workers of its tasks.
 func TestStoppedProcessKeepsItsTasks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	interrupted := make(chan struct{}, 1)
@@ -37,25 +37,25 @@ func TestStoppedProcessKeepsItsTasks(t *testing.T) {
 			break
 		}
 		signal(syscall.SIGCONT)
-		if !errors.Is(err, sqlitestore.ErrBusy) { // it was stopped in the middle of a commit
+		if !errors.Is(err, sqlitestore.ErrBusy) { // unless it was stopped in the middle of a commit
 			t.Fatal(err)
 		}
 	}
 	if got := shown(t, other); len(got) != 1 || got[0] != "probe" {
-		t.Errorf("Scan beside a stopped server shows %q, want what is its own", got)
+		t.Errorf("Scan next to a stopped server shows %q, want only its own task", got)
 	}
 	r, err := other.Get(t.Context(), task)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.CancelRequested = true
-	if _, err := other.Update(t.Context(), r, r.Version); err != nil {
+	if err := other.Update(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	signal(syscall.SIGCONT)
 	select {
 	case <-interrupted:
 	case <-time.After(10 * time.Second):
-		t.Error("the worker did not hear of a cancellation that came while its server was stopped")
+		t.Error("a cancellation that came while the server was stopped did not reach the worker")
 	}
 }

@@ -26,28 +26,29 @@ const (
 	DefaultWatchInterval  = 50 * time.Millisecond
 )
 
-// maxRecordBytes is below what SQLite can hold in a row, a billion bytes.
+// maxRecordBytes is the largest Options.MaxRecordBytes. SQLite takes a billion
+// bytes in a row, so its own limit is never reached.
 const maxRecordBytes = 900_000_000
 
 // Options are the settings of a [Store]. The zero value of a field is its
 // default.
 type Options struct {
-	// Sync makes every commit wait until the disk has it
-	// (PRAGMA synchronous=FULL): it then survives a loss of power. Without it
-	// (NORMAL), commits survive the death of every process, but those of the
-	// last moments may be gone after a loss of power or a crash of the
-	// operating system; the database is whole then, too. All processes that
-	// share a file should agree.
+	// Sync makes every commit wait until it is on the disk
+	// (PRAGMA synchronous=FULL), so that it survives a loss of power. Without
+	// Sync (NORMAL), commits survive the death of every process, but a loss of
+	// power or a crash of the operating system may undo the latest; the database
+	// stays consistent. All processes that share a file should use the same
+	// setting.
 	Sync bool
 
-	// MaxRecordBytes bounds the texts and payloads of one record together;
-	// beyond it, Create and Update report a [*TooLargeError]. Records that are
-	// stored already are read whatever their size. Zero means
+	// MaxRecordBytes limits the texts and payloads of one record together.
+	// Create and Update return a [*durabletasks.TooLargeError] for a larger
+	// record. Stored records are read whatever their size. Zero means
 	// [DefaultMaxRecordBytes].
 	MaxRecordBytes int
 
-	// BusyTimeout is how long a call waits for others that write, in this
-	// process and in others, before it gives up with [ErrBusy]. Zero means
+	// BusyTimeout is how long a call waits for other writers, in this process
+	// and in others, before it returns [ErrBusy]. Zero means
 	// [DefaultBusyTimeout].
 	BusyTimeout time.Duration
 
@@ -56,7 +57,7 @@ type Options struct {
 	WatchInterval time.Duration
 
 	// Now is the clock for expiry. Nil means a [durabletasks.Clock], which
-	// does not believe a jump ahead at once.
+	// does not follow a jump ahead at once.
 	Now func() time.Time
 }
 
@@ -65,25 +66,25 @@ type Options struct {
 // same file open. Make one with [Open].
 type Store struct {
 	path string
-	file fs.FileInfo // what was at path when the database was opened
+	file fs.FileInfo // the file at path when the database was opened
 	opts Options
 
-	own    int64       // this store's number among the processes
-	sign   *presence   // changes in turn
-	buried atomic.Bool // others took this store for gone, and Scan has not told so yet
+	process int64       // this store's number in the table process
+	lock    *lockFile   // changes only while writing is held
+	lost    atomic.Bool // others removed this store's number, and Scan has not reported it yet
 
-	turn   chan struct{} // held by the one goroutine that uses writer
-	writer *sql.Conn
-	write  struct{ insert, update, version, logChange, logSweep, sweep, trimLog *sql.Stmt }
-	read   struct{ byID, byRow, log *sql.Stmt } // for several connections
+	writing chan struct{} // holds a value while a goroutine uses writer
+	writer  *sql.Conn
+	write   struct{ insert, update, version, logChange, logExpired, deleteExpired, trimLog *sql.Stmt }
+	read    struct{ byID, byRow, changes *sql.Stmt } // on a pool of connections
 
-	opened []io.Closer
+	opened []io.Closer // what Close closes, in the order of opening
 
-	seen atomic.Int64 // the newest change that Watch has told, or that was there before this store
+	seen atomic.Int64 // the last entry of the log that Watch has read
 
-	calls   sync.RWMutex  // read-held by every call that runs
-	closing chan struct{} // closed when Close begins
-	close   sync.Once
+	calls     sync.RWMutex  // read-locked by every call while it runs
+	closing   chan struct{} // closed when Close begins
+	closeOnce sync.Once
 }
 
 var (
@@ -92,14 +93,18 @@ var (
 	_ durabletasks.Watcher   = (*Store)(nil)
 )
 
-// Open opens the database file at path, or makes it, with mode 0600, in a
-// directory that must exist. Other processes may have it open. Nil opts mean
-// the defaults.
+// Open opens the database file at path. If there is none, Open makes it, with
+// mode 0600, in a directory that must exist. Other processes may have the file
+// open. Nil opts mean the defaults.
 //
-// Errors: [durabletasks.ErrInvalid], naming the field; [ErrFormat];
-// [ErrLinked]; [ErrBusy]; [ErrMoved]; those of the file system and of SQLite, as text.
+// Errors: [durabletasks.ErrInvalid] for an empty path or a wrong field of opts;
+// [ErrFormat]; [ErrLinked]; [ErrBusy]; [ErrMoved]; those of the file system and of
+// SQLite, as text.
 func Open(path string, opts *Options) (*Store, error) {
-	s := &Store{turn: make(chan struct{}, 1), closing: make(chan struct{})}
+	if path == "" {
+		return nil, fmt.Errorf("%w: path is empty", durabletasks.ErrInvalid)
+	}
+	s := &Store{writing: make(chan struct{}, 1), closing: make(chan struct{})}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -111,11 +116,12 @@ func Open(path string, opts *Options) (*Store, error) {
 			err = ErrFormat
 		}
 		ctx := context.Background()
-		return nil, errors.Join(explained(ctx, "open", err), explained(ctx, "close", s.release()))
+		return nil, errors.Join(callError(ctx, "open", err), callError(ctx, "close", s.release()))
 	}
 	return s, nil
 }
 
+// complete sets the defaults and checks the rest.
 func (o *Options) complete() error {
 	if o.MaxRecordBytes == 0 {
 		o.MaxRecordBytes = DefaultMaxRecordBytes
@@ -131,7 +137,7 @@ func (o *Options) complete() error {
 	}
 	switch {
 	case o.MaxRecordBytes < 0 || o.MaxRecordBytes > maxRecordBytes:
-		return fmt.Errorf("%w: Options.MaxRecordBytes is not within 1 and %d", durabletasks.ErrInvalid, maxRecordBytes)
+		return fmt.Errorf("%w: Options.MaxRecordBytes is not between 1 and %d", durabletasks.ErrInvalid, maxRecordBytes)
 	case o.BusyTimeout < 0:
 		return fmt.Errorf("%w: Options.BusyTimeout is negative", durabletasks.ErrInvalid)
 	case o.WatchInterval < 0:
@@ -144,21 +150,22 @@ func (s *Store) open(path string) (err error) {
 	if s.path, err = filepath.Abs(path); err != nil {
 		return err
 	}
-	if err := create(s.path, nil); err != nil {
+	if err := createFile(s.path, nil); err != nil {
 		return err
 	}
-	// Stores that come by different links must look for each other at one place.
+	// Stores that use different symbolic links must look for each other at one
+	// place.
 	if s.path, err = filepath.EvalSymlinks(s.path); err != nil {
 		return err
 	}
-	// Before SQLite opens it: should it be another file by then, this store
-	// takes nothing over.
+	// This must come before SQLite opens the file: if that is another file by
+	// then, inPlace reports false and this store takes nothing over.
 	if s.file, err = os.Lstat(s.path); err != nil {
 		return err
 	}
 	switch {
 	case !s.file.Mode().IsRegular():
-		return errors.New("what is at the path is no file")
+		return errors.New("the path is not a regular file")
 	case isLinked(s.file):
 		return ErrLinked
 	}
@@ -180,7 +187,7 @@ func (s *Store) openWriter() error {
 	}
 	s.opened = append(s.opened, db)
 	ctx := context.Background()
-	err = s.patiently(ctx, func() (err error) {
+	err = s.retryBusy(ctx, func() (err error) {
 		s.writer, err = db.Conn(ctx)
 		return err
 	})
@@ -188,16 +195,16 @@ func (s *Store) openWriter() error {
 		return err
 	}
 	s.opened = append(s.opened, s.writer)
-	if err := s.prepareFile(ctx); err != nil {
+	if err := s.initialize(ctx); err != nil {
 		return err
 	}
 	return s.prepare(s.writer, []statement{
 		{&s.write.insert, insertTask},
 		{&s.write.update, updateTask},
-		{&s.write.version, storedVersion},
+		{&s.write.version, selectVersion},
 		{&s.write.logChange, logChange},
-		{&s.write.logSweep, logSweep},
-		{&s.write.sweep, sweepTasks},
+		{&s.write.logExpired, logExpired},
+		{&s.write.deleteExpired, deleteExpired},
 		{&s.write.trimLog, trimLog},
 	})
 }
@@ -209,13 +216,13 @@ func (s *Store) openReaders() error {
 		return err
 	}
 	s.opened = append(s.opened, db)
-	const most = 8
-	db.SetMaxOpenConns(most)
-	db.SetMaxIdleConns(most)
+	const limit = 8
+	db.SetMaxOpenConns(limit)
+	db.SetMaxIdleConns(limit)
 	return s.prepare(db, []statement{
-		{&s.read.byID, taskByID},
-		{&s.read.byRow, taskByRow},
-		{&s.read.log, changes},
+		{&s.read.byID, selectByID},
+		{&s.read.byRow, selectByRow},
+		{&s.read.changes, selectChanges},
 	})
 }
 
@@ -224,12 +231,15 @@ type statement struct {
 	text     string
 }
 
-func (s *Store) prepare(on interface {
-	PrepareContext(context.Context, string) (*sql.Stmt, error)
-}, statements []statement) error {
+// preparer is a *sql.DB or a *sql.Conn.
+type preparer interface {
+	PrepareContext(ctx context.Context, text string) (*sql.Stmt, error)
+}
+
+func (s *Store) prepare(on preparer, statements []statement) error {
 	ctx := context.Background()
 	for _, st := range statements {
-		err := s.patiently(ctx, func() (err error) {
+		err := s.retryBusy(ctx, func() (err error) {
 			*st.prepared, err = on.PrepareContext(ctx, st.text)
 			return err
 		})
@@ -241,15 +251,15 @@ func (s *Store) prepare(on interface {
 	return nil
 }
 
-// prepareFile makes the tables of a new file, and enters this store among the
-// processes that have it open.
-func (s *Store) prepareFile(ctx context.Context) error {
-	// Before anything is changed: the file may belong to another program.
-	if _, err := s.isNew(ctx); err != nil {
+// initialize makes the tables of a new file, and registers this store among those
+// that have the file open.
+func (s *Store) initialize(ctx context.Context) error {
+	// This must come before any change: the file may be another program's.
+	if _, err := s.isEmpty(ctx); err != nil {
 		return err
 	}
 	var mode string
-	err := s.patiently(ctx, func() error {
+	err := s.retryBusy(ctx, func() error {
 		return s.writer.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode)
 	})
 	if err != nil {
@@ -259,37 +269,37 @@ func (s *Store) prepareFile(ctx context.Context) error {
 		return errors.New("the file system does not allow SQLite's write-ahead log")
 	}
 	err = s.transact(ctx, func() error {
-		fresh, err := s.isNew(ctx)
+		empty, err := s.isEmpty(ctx)
 		if err != nil {
 			return err
 		}
-		if fresh {
+		if empty {
 			header := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d;", applicationID, formatVersion)
 			if err := s.exec(header + schema); err != nil {
 				return err
 			}
 		}
-		if err := s.enter(); err != nil {
+		if err := s.register(); err != nil {
 			return err
 		}
-		var seen int64
-		if err := s.writer.QueryRowContext(ctx, newest).Scan(&seen); err != nil {
+		var newest int64
+		if err := s.writer.QueryRowContext(ctx, selectNewest).Scan(&newest); err != nil {
 			return err
 		}
-		s.seen.Store(seen)
+		s.seen.Store(newest)
 		return nil
 	})
 	if err == nil {
-		s.sign.entered = true
+		s.lock.registered = true
 	}
 	return err
 }
 
-// isNew reports whether the file is an empty database. If it is neither that
-// nor one of this package's, the error is ErrFormat.
-func (s *Store) isNew(ctx context.Context) (bool, error) {
+// isEmpty reports whether the file is an empty database. If it is neither empty
+// nor a database of this package, the error is ErrFormat.
+func (s *Store) isEmpty(ctx context.Context) (bool, error) {
 	var application, version, tables int
-	err := s.patiently(ctx, func() error {
+	err := s.retryBusy(ctx, func() error {
 		return s.writer.QueryRowContext(ctx, `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
 			FROM pragma_application_id, pragma_user_version`).Scan(&application, &version, &tables)
 	})
@@ -308,40 +318,63 @@ func (s *Store) isNew(ctx context.Context) (bool, error) {
 
 func (s *Store) now() int64 { return millis(s.opts.Now()) }
 
-// columns returns what a record's columns hold, if it is not too large.
-func (s *Store) columns(r *durabletasks.Record) ([]any, error) {
-	columns := fieldsOf(r)
-	if size := sizeOf(r.ID, columns); size > s.opts.MaxRecordBytes {
-		return nil, &TooLargeError{Size: size, Limit: s.opts.MaxRecordBytes}
-	}
-	return columns, nil
-}
-
-// Create implements [durabletasks.TaskStore]. The task is for this store's
-// process to run; see [Store.Scan].
+// Create implements [durabletasks.TaskStore]. The task is this store's to run; see
+// [Store.Scan].
 //
-// Errors: [durabletasks.ErrExists]; [*TooLargeError]; [ErrBusy];
+// Errors: [durabletasks.ErrExists]; [*durabletasks.TooLargeError]; [ErrBusy];
 // [durabletasks.ErrClosed]; ctx's; SQLite's, as text.
 func (s *Store) Create(ctx context.Context, r durabletasks.Record) error {
+	return s.put(ctx, "create", &r, func(id []byte, fields []any) error {
+		n, err := rowsAffected(s.write.insert.Exec(append(fields, id, s.process)...))
+		if err == nil && n == 0 {
+			err = durabletasks.ErrExists
+		}
+		return err
+	})
+}
+
+// Update implements [durabletasks.TaskStore].
+//
+// Errors: [*durabletasks.ConflictError]; [durabletasks.ErrNotFound];
+// [*durabletasks.TooLargeError]; [ErrBusy]; [durabletasks.ErrClosed]; ctx's;
+// SQLite's, as text.
+func (s *Store) Update(ctx context.Context, next durabletasks.Record) error {
+	return s.put(ctx, "update", &next, func(id []byte, fields []any) error {
+		now := s.now()
+		n, err := rowsAffected(s.write.update.Exec(append(fields, id, next.Version, now)...))
+		if err != nil || n > 0 {
+			return err
+		}
+		// No row has this id and version. In the same transaction, find out why.
+		conflict := &durabletasks.ConflictError{Expected: next.Version}
+		switch err := s.write.version.QueryRow(id, now).Scan(&conflict.Actual); {
+		case errors.Is(err, sql.ErrNoRows):
+			return durabletasks.ErrNotFound
+		case err != nil:
+			return err
+		}
+		return conflict
+	})
+}
+
+// put commits one record, if it is not too large, and its entry in the log of
+// changes. write executes the statement that stores the record's fields.
+func (s *Store) put(ctx context.Context, doing string, r *durabletasks.Record, write func(id []byte, fields []any) error) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.end()
-	columns, err := s.columns(&r)
-	if err != nil {
-		return err
+	fields := encodeFields(r)
+	if size := sizeOf(r.ID, fields); size > s.opts.MaxRecordBytes {
+		return &durabletasks.TooLargeError{Size: size, Limit: s.opts.MaxRecordBytes}
 	}
-	err = s.transact(ctx, func() error {
-		n, err := rows(s.write.insert.Exec(append(columns, []byte(r.ID), s.own)...))
-		if err == nil && n == 0 {
-			err = durabletasks.ErrExists
-		}
-		if err != nil {
+	err := s.transact(ctx, func() error {
+		if err := write([]byte(r.ID), fields); err != nil {
 			return err
 		}
-		return s.changed(r.ID)
+		return s.logChanged(r.ID)
 	})
-	return explained(ctx, "create", err)
+	return callError(ctx, doing, err)
 }
 
 // Get implements [durabletasks.TaskStore].
@@ -354,66 +387,21 @@ func (s *Store) Get(ctx context.Context, id string) (durabletasks.Record, error)
 	}
 	defer s.end()
 	r, err := s.find(ctx, s.read.byID, []byte(id))
-	return r, explained(ctx, "get", err)
+	return r, callError(ctx, "get", err)
 }
 
 // find returns the record that a statement finds by a key, unless it has
 // expired.
 func (s *Store) find(ctx context.Context, statement *sql.Stmt, key ...any) (r durabletasks.Record, err error) {
-	err = s.patiently(ctx, func() (err error) {
-		r, err = readRecord(statement.QueryRowContext(ctx, append(key[:len(key):len(key)], s.now())...).Scan)
+	err = s.retryBusy(ctx, func() (err error) {
+		args := append(slices.Clone(key), s.now())
+		r, err = readRecord(statement.QueryRowContext(ctx, args...).Scan)
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = durabletasks.ErrNotFound
 	}
 	return r, err
-}
-
-// Update implements [durabletasks.TaskStore].
-//
-// Errors: [*durabletasks.ConflictError]; [durabletasks.ErrNotFound];
-// [*TooLargeError]; [ErrBusy]; [durabletasks.ErrClosed]; ctx's; SQLite's, as
-// text.
-func (s *Store) Update(ctx context.Context, next durabletasks.Record, expected int64) (durabletasks.Record, error) {
-	if err := s.begin(ctx); err != nil {
-		return durabletasks.Record{}, err
-	}
-	defer s.end()
-	columns, err := s.columns(&next)
-	if err != nil {
-		return durabletasks.Record{}, err
-	}
-	err = s.transact(ctx, func() error {
-		id, now := []byte(next.ID), s.now()
-		n, err := rows(s.write.update.Exec(append(columns, id, expected, now)...))
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return s.whyNot(id, expected, now)
-		}
-		return s.changed(next.ID)
-	})
-	if err != nil {
-		return durabletasks.Record{}, explained(ctx, "update", err)
-	}
-	next = next.Clone()
-	next.Version = expected + 1
-	return next, nil
-}
-
-// whyNot tells why an update found nothing to change, in the same transaction,
-// so that the answer is still true.
-func (s *Store) whyNot(id []byte, expected, now int64) error {
-	conflict := &durabletasks.ConflictError{Expected: expected}
-	switch err := s.write.version.QueryRow(id, now).Scan(&conflict.Actual); {
-	case errors.Is(err, sql.ErrNoRows):
-		return durabletasks.ErrNotFound
-	case err != nil:
-		return err
-	}
-	return conflict
 }
 
 // Sweep implements [durabletasks.TaskStore]. It is one transaction, during
@@ -427,42 +415,37 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (int, error) {
 	defer s.end()
 	var n int64
 	err := s.transact(ctx, func() (err error) {
-		n, err = s.sweep(millis(now))
-		return err
+		if _, err := s.write.logExpired.Exec(s.process, millis(now)); err != nil {
+			return err
+		}
+		if n, err = rowsAffected(s.write.deleteExpired.Exec(millis(now))); err != nil {
+			return err
+		}
+		return s.trimLog()
 	})
 	if err != nil {
-		return 0, explained(ctx, "sweep", err)
+		return 0, callError(ctx, "sweep", err)
 	}
 	return int(n), nil
 }
 
-func (s *Store) sweep(now int64) (int64, error) {
-	if _, err := s.write.logSweep.Exec(s.own, now); err != nil {
-		return 0, err
-	}
-	n, err := rows(s.write.sweep.Exec(now))
-	if err != nil {
-		return 0, err
-	}
-	return n, s.trimLog()
-}
-
-// Close implements [durabletasks.TaskStore]. The tasks that were this store's
-// to run are now for others to take over.
+// Close implements [durabletasks.TaskStore]. Other stores may now take over the
+// tasks that this one ran.
 func (s *Store) Close() (err error) {
-	s.close.Do(func() {
+	s.closeOnce.Do(func() {
 		close(s.closing)
-		s.calls.Lock() // when the calls that run have ended
+		s.calls.Lock() // waits for the calls that run
 		defer s.calls.Unlock()
-		err = explained(context.Background(), "close", s.release())
+		err = callError(context.Background(), "close", s.release())
 	})
 	return err
 }
 
-// release closes what open has opened, as far as it came, in reverse. The
-// writer's statements are among it: database/sql forgets those of a connection
-// of its own, and SQLite keeps a connection open that has statements left. The
-// file's last connection moves what the write-ahead log holds into the file.
+// release closes everything that open has opened, in reverse order, even if open
+// failed midway. That includes the writer's statements: database/sql forgets
+// those of a single connection, and SQLite keeps a connection open that has
+// statements left. The file's last connection moves the content of the
+// write-ahead log into the file.
 func (s *Store) release() error {
 	var errs []error
 	for _, c := range slices.Backward(s.opened) {

@@ -8,24 +8,24 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks"
 )
 
-// ErrMissed is why a Watch ends that has not looked for changes for so long
-// that the log no longer has them all. The next Watch goes on with those that
-// come then; whoever was watching looks at everything once.
+// ErrMissed is returned by a Watch that has not read the log of changes for so
+// long that the log no longer has them all. The next Watch continues with later
+// changes, and its caller must look at every task once.
 var ErrMissed = errors.New("sqlitestore: changes were missed")
 
-// The log of changes is trimmed to its newest keepChanges entries, from time
-// to time. Whoever looks at it every WatchInterval is never that far behind,
+// The log of changes is trimmed to its newest keepChanges entries, once for every
+// trimEvery. A Watch that reads it every WatchInterval is never that far behind,
 // unless its process was stopped.
 const (
 	keepChanges = 1 << 14
 	trimEvery   = 1 << 10
 )
 
-// changed adds a change to the log. It is part of the transaction that makes
-// the change, so no reader sees one without the other, and entries are in the
-// order of commits.
-func (s *Store) changed(id string) error {
-	result, err := s.write.logChange.Exec([]byte(id), s.own)
+// logChanged adds a change to the log. It runs in the transaction that makes the
+// change, so no reader sees one without the other, and the entries are in the
+// order of the commits.
+func (s *Store) logChanged(id string) error {
+	result, err := s.write.logChange.Exec([]byte(id), s.process)
 	if err != nil {
 		return err
 	}
@@ -41,23 +41,23 @@ func (s *Store) trimLog() error {
 	return err
 }
 
-// Watch implements [durabletasks.Watcher]. It calls changed for what other
-// stores that have the file open have committed since this one was opened, or
-// since an earlier Watch has ended, within [Options].WatchInterval of the
-// commit and the time that reading takes. It looks at the log of changes once
-// in each interval, which costs some microseconds if there is nothing new.
+// Watch implements [durabletasks.Watcher]. It calls changed for everything that
+// other stores have committed to the file since this store was opened, or since an
+// earlier Watch ended, within [Options].WatchInterval of the commit plus the time
+// that reading takes. It reads the log of changes once in each interval, which
+// takes some microseconds if nothing is new.
 //
-// Errors: [ErrMissed]; [ErrBusy]; [durabletasks.ErrClosed]; ctx's; SQLite's,
-// as text.
+// Errors: [ErrMissed]; [ErrBusy]; [durabletasks.ErrClosed]; ctx's; SQLite's, as
+// text.
 func (s *Store) Watch(ctx context.Context, changed func(id string)) error {
-	// A change that comes between the opening of the store and the first look
-	// must not be missed: its task may have been read in between.
+	// Changes between the opening of the store and this call count: the engine
+	// may have read their tasks before.
 	seen := s.seen.Load()
 	defer func() { s.seen.Store(seen) }()
 	tick := time.NewTicker(s.opts.WatchInterval)
 	defer tick.Stop()
 	for {
-		ids, newest, err := s.news(ctx, seen)
+		ids, newest, err := s.changesSince(ctx, seen)
 		seen = newest
 		if err != nil {
 			return err
@@ -75,44 +75,44 @@ func (s *Store) Watch(ctx context.Context, changed func(id string)) error {
 	}
 }
 
-// news returns the tasks that others have changed after the entry seen, each
-// once, and the newest entry of the log.
-func (s *Store) news(ctx context.Context, seen int64) (ids []string, newest int64, err error) {
+// changesSince returns the tasks that other stores have changed after the log's
+// entry seen, each once, and the log's newest entry.
+func (s *Store) changesSince(ctx context.Context, seen int64) (ids []string, newest int64, err error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, seen, err
 	}
 	defer s.end()
-	s.reappear(ctx)
-	err = s.patiently(ctx, func() (err error) {
+	s.restoreLockFile(ctx)
+	err = s.retryBusy(ctx, func() (err error) {
 		ids, newest, err = s.readLog(ctx, seen)
 		return err
 	})
-	return ids, newest, explained(ctx, "watch", err)
+	return ids, newest, callError(ctx, "watch", err)
 }
 
 func (s *Store) readLog(ctx context.Context, seen int64) (ids []string, newest int64, err error) {
 	newest = seen
-	found, err := s.read.log.QueryContext(ctx, seen)
+	rows, err := s.read.changes.QueryContext(ctx, seen)
 	if err != nil {
 		return nil, newest, err
 	}
-	defer found.Close()
-	told := make(map[string]bool)
+	defer rows.Close()
+	listed := make(map[string]bool)
 	complete := false
-	for found.Next() {
+	for rows.Next() {
 		var id []byte
 		var process int64
-		if err := found.Scan(&newest, &id, &process); err != nil {
+		if err := rows.Scan(&newest, &id, &process); err != nil {
 			return nil, seen, err
 		}
 		if newest == seen {
-			complete = true // the log still begins where the last look ended
-		} else if process != s.own && !told[string(id)] {
-			told[string(id)] = true
+			complete = true // the log still has the entry at which the last call ended
+		} else if process != s.process && !listed[string(id)] {
+			listed[string(id)] = true
 			ids = append(ids, string(id))
 		}
 	}
-	switch err := found.Err(); {
+	switch err := rows.Err(); {
 	case err != nil:
 		return nil, seen, err
 	case !complete:

@@ -13,32 +13,32 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/examples/sqlitestore"
 )
 
-// watch returns what a Watch tells. It ends with the test, with the error want.
+// watch runs a Watch until the test ends, and returns the ids that it reports.
 func watch(t *testing.T, s *sqlitestore.Store) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	told := make(chan string, 100)
+	ids := make(chan string, 100)
 	ended := make(chan error)
-	go func() { ended <- s.Watch(ctx, func(id string) { told <- id }) }()
+	go func() { ended <- s.Watch(ctx, func(id string) { ids <- id }) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("Watch whose context has ended: got error %v", err)
+			t.Errorf("Watch whose context ended: got error %v", err)
 		}
 	})
-	return told
+	return ids
 }
 
-// tells checks what a Watch tells next.
-func tells(t *testing.T, told <-chan string, want, of string) {
+// reports checks which task a Watch reports next, after an event.
+func reports(t *testing.T, ids <-chan string, want, event string) {
 	t.Helper()
 	select {
-	case id := <-told:
+	case id := <-ids:
 		if id != want {
-			t.Fatalf("Watch told of %q, want %s of %q", id, of, want)
+			t.Fatalf("after %s of %q, Watch reports %q", event, want, id)
 		}
 	case <-time.After(10 * time.Second):
-		t.Fatalf("Watch did not tell of %s of %q", of, want)
+		t.Fatalf("Watch does not report %s of %q", event, want)
 	}
 }
 
@@ -47,35 +47,36 @@ func TestWatch(t *testing.T) {
 	watching := openStore(t, path, nil)
 	other := openStore(t, path, nil)
 	create(t, other, newRecord("early"))
-	told := watch(t, watching)
-	tells(t, told, "early", "a creation before Watch was called")
+	ids := watch(t, watching)
+	reports(t, ids, "early", "a creation before Watch was called")
 
 	create(t, watching, newRecord("own"))
 	create(t, other, newRecord("task"))
-	tells(t, told, "task", "the creation")
+	reports(t, ids, "task", "the creation")
 	next := newRecord("task")
 	next.TTL = time.Minute
-	if _, err := other.Update(t.Context(), next, 0); err != nil {
+	if err := other.Update(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
-	tells(t, told, "task", "an update")
-	if _, err := other.Update(t.Context(), next, 0); !errors.Is(err, durabletasks.ErrConflict) {
+	reports(t, ids, "task", "an update")
+	if err := other.Update(t.Context(), next); !errors.Is(err, durabletasks.ErrConflict) {
 		t.Fatal(err)
 	}
 	if n, err := other.Sweep(t.Context(), time.Now().Add(30*time.Minute)); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	tells(t, told, "task", "the removal")
+	reports(t, ids, "task", "the removal")
 	next = newRecord("own")
-	for version := range int64(3) {
-		if _, err := other.Update(t.Context(), next, version); err != nil {
+	for next.Version < 3 {
+		if err := other.Update(t.Context(), next); err != nil {
 			t.Fatal(err)
 		}
+		next.Version++
 	}
-	tells(t, told, "own", "an update by another store")
+	reports(t, ids, "own", "an update by another store")
 }
 
-func TestWatchThatMissesChanges(t *testing.T) {
+func TestWatchMissesChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	watching := openStore(t, path, nil)
 	other := openStore(t, path, nil)
@@ -102,12 +103,12 @@ func TestWatchThatMissesChanges(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	err = watching.Watch(ctx, func(string) { t.Error("Watch told of a change, though it had missed others") })
+	err = watching.Watch(ctx, func(string) { t.Error("Watch reports a change, though it missed others") })
 	if !errors.Is(err, sqlitestore.ErrMissed) {
 		t.Errorf("Watch after more changes than the log keeps: got error %v, want %v", err, sqlitestore.ErrMissed)
 	}
 	create(t, other, newRecord("task"))
-	tells(t, watch(t, watching), "task", "the creation after changes were missed")
+	reports(t, watch(t, watching), "task", "the creation after changes were missed")
 }
 
 func TestWatchEndsWithTheStore(t *testing.T) {
@@ -115,7 +116,7 @@ func TestWatchEndsWithTheStore(t *testing.T) {
 	time.AfterFunc(20*time.Millisecond, func() { s.Close() })
 	for range 2 {
 		if err := s.Watch(t.Context(), func(string) {}); !errors.Is(err, durabletasks.ErrClosed) {
-			t.Errorf("Watch of a store that is closed: got error %v, want %v", err, durabletasks.ErrClosed)
+			t.Errorf("Watch of a closed store: got error %v, want %v", err, durabletasks.ErrClosed)
 		}
 	}
 }

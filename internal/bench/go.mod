@@ -4,7 +4,7 @@ go 1.25.0
 
 require (
 	github.com/dgraph-io/badger/v4 v4.8.0
-	github.com/mcp-durable-tasks/durabletasks v0.0.0
+	github.com/mcp-durable-tasks/durabletasks v0.1.0
 	go.etcd.io/bbolt v1.4.3
 	modernc.org/sqlite v1.59.0
 )
@@ -37,5 +37,3 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
-
-replace github.com/mcp-durable-tasks/durabletasks => ../..

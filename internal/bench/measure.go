@@ -127,7 +127,7 @@ func cleaning() {
 			check(err)
 			r.StatusMessage = fmt.Sprintf("page %d of %d", i, updates)
 			start := time.Now()
-			_, err = s.Update(ctx, r, r.Version)
+			err = s.Update(ctx, r)
 			took = append(took, time.Since(start))
 			check(err)
 			if i%10_000 == 0 {

@@ -48,7 +48,7 @@ func TestEngineViews(t *testing.T) {
 		}
 		ask := oneOf(g, []string{"ElicitRequest", "ListRootsRequest"})
 		for step := range g.pick(8, "steps") {
-			switch g.pick(9, "action") {
+			switch g.pick(10, "action") {
 			case 0, 1, 2:
 				request := wire.MustParse(encode(g.value(g.def(ask), "", 0)))
 				if wire.CheckInputRequest(request) != nil {
@@ -58,7 +58,7 @@ func TestEngineViews(t *testing.T) {
 				interrupted, stop := context.WithCancel(live)
 				asked := make(chan error, 1)
 				go func() {
-					_, err := h.RequestInput(interrupted, map[string]wire.JSON{key: request, fmt.Sprint(step, " b"): request})
+					_, err := h.RequestInput(interrupted, map[string]wire.JSON{key: request, fmt.Sprint(step, " b"): request}, nil)
 					asked <- err
 				}()
 				for waiting := true; waiting; { // until it waits for answers, or was refused
@@ -99,6 +99,8 @@ func TestEngineViews(t *testing.T) {
 			case 7:
 				_ = tasks.CancelTask(live, create.TaskID)
 			case 8:
+				_ = h.Withdraw(live)
+			case 9:
 				switch g.pick(3, "end") {
 				case 0:
 					_ = h.Complete(live, wire.MustParse(encode(map[string]any{"content": []any{}, "x": g.junk()})))

@@ -2,10 +2,8 @@ module github.com/mcp-durable-tasks/durabletasks/internal/schemacheck
 
 go 1.25.0
 
-replace github.com/mcp-durable-tasks/durabletasks => ../..
-
 require (
-	github.com/mcp-durable-tasks/durabletasks v0.0.0
+	github.com/mcp-durable-tasks/durabletasks v0.1.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	pgregory.net/rapid v1.3.0
 )

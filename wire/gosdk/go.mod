@@ -3,7 +3,7 @@ module github.com/mcp-durable-tasks/durabletasks/wire/gosdk
 go 1.25.0
 
 require (
-	github.com/mcp-durable-tasks/durabletasks v0.0.0
+	github.com/mcp-durable-tasks/durabletasks v0.1.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 )
 
@@ -18,5 +18,3 @@ require (
 	golang.org/x/sys v0.41.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
 )
-
-replace github.com/mcp-durable-tasks/durabletasks => ../..

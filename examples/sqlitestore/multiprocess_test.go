@@ -17,19 +17,19 @@ import (
 type execution struct {
 	server *process
 	begun  time.Time
-	from   int // the step that it found saved
-	saved  int // the last step that it saved itself
+	from   int // the step that it began with
+	saved  int // the last step that it saved
 }
 
-// history is what workers have told of their tasks.
+// history is what workers have reported.
 type history struct {
 	t    *testing.T
 	mu   sync.Mutex
-	runs map[string][]*execution // in the order in which they were heard of
+	runs map[string][]*execution // by task, in the order of the reports
 }
 
-// hear takes note of what a worker says.
-func (h *history) hear(p *process, r report) {
+// add adds a worker's report.
+func (h *history) add(p *process, r report) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch r.What {
@@ -46,21 +46,21 @@ func (h *history) hear(p *process, r report) {
 	}
 }
 
-// check finds out, when everything was heard, whether any task was run by two
-// servers at once, or resumed behind what was acknowledged. It returns how
-// often tasks were resumed.
+// check checks, when all reports are in, that no task was run by two servers at
+// once, or resumed before a step that was acknowledged. It returns how often tasks
+// were resumed.
 func (h *history) check() (resumed int) {
 	for _, runs := range h.runs {
-		// What a server said before it was killed may be heard after the first
-		// words of the one that has taken its task over.
+		// The last reports of a server that was killed may arrive after the first
+		// of the server that took its task over.
 		slices.SortFunc(runs, func(a, b *execution) int { return a.begun.Compare(b.begun) })
 		for i, next := range runs[1:] {
 			last := runs[i]
 			if left := last.server.left(); left.IsZero() || next.begun.Before(left) {
-				h.t.Errorf("server %d ran a task that server %d was running, which was alive", next.server.number, last.server.number)
+				h.t.Errorf("server %d ran a task of server %d, which was alive", next.server.number, last.server.number)
 			}
 			if saved := max(last.from, last.saved); next.from < saved {
-				h.t.Errorf("a worker found step %d saved, after step %d was acknowledged", next.from, saved)
+				h.t.Errorf("a worker began with step %d after step %d was acknowledged", next.from, saved)
 			}
 			resumed++
 		}
@@ -68,19 +68,19 @@ func (h *history) check() (resumed int) {
 	return resumed
 }
 
-// known is what a client knows of a task: what was acknowledged.
-type known struct {
+// knownTask is what a client knows of a task from what was acknowledged.
+type knownTask struct {
 	id, kind  string
-	answer    string // that was acknowledged, or is being given
+	answer    string // the one that was given, acknowledged or not
 	cancelled bool
 	step      int
 	ended     *task
 }
 
-// TestProcesses lets several servers work on one file, with clients that use
-// any server for any task, while servers are killed, or stopped in good order,
-// and started. What was acknowledged must be there, for every server, and every
-// task must come to its end, run by one server at a time.
+// TestProcesses lets several servers share one file, and uses any of them for any
+// task, while servers are killed, shut down and started. Every server must show
+// what any of them has acknowledged, and every task must end, run by one server at
+// a time.
 func TestProcesses(t *testing.T) {
 	const servers = 3
 	rounds, deaths := 400, 8
@@ -93,19 +93,19 @@ func TestProcesses(t *testing.T) {
 	started := 0
 	begin := func(i int) {
 		started++
-		running[i] = start(t, path, started, past.hear)
+		running[i] = start(t, path, started, past.add)
 	}
 	for i := range running {
 		begin(i)
 	}
 	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
-	anyone := func() *process { return running[random.IntN(len(running))] }
-	var tasks []*known
+	anyServer := func() *process { return running[random.IntN(len(running))] }
+	var tasks []*knownTask
 	stopped := 0
 
 	for round := range rounds {
 		if round%(rounds/deaths) == rounds/deaths-1 {
-			// The victim ends while it and the others are busy.
+			// The victim ends while all servers are busy.
 			victim := random.IntN(servers)
 			die := running[victim].kill
 			if round/(rounds/deaths)%4 == 1 {
@@ -119,7 +119,7 @@ func TestProcesses(t *testing.T) {
 				die()
 			}()
 			var group sync.WaitGroup
-			created := make([]*known, 6)
+			created := make([]*knownTask, 6)
 			for i := range created {
 				kind := []string{"count", "ask", "wait"}[i%3]
 				group.Go(func() { created[i] = newTask(t, running[i%servers], kind) })
@@ -136,7 +136,7 @@ func TestProcesses(t *testing.T) {
 		}
 		if len(tasks) < 6 || random.IntN(4) == 0 {
 			kind := []string{"count", "ask", "wait"}[random.IntN(3)]
-			if k := newTask(t, anyone(), kind); k != nil {
+			if k := newTask(t, anyServer(), kind); k != nil {
 				tasks = append(tasks, k)
 			}
 			continue
@@ -144,15 +144,16 @@ func TestProcesses(t *testing.T) {
 		k := tasks[random.IntN(len(tasks))]
 		switch random.IntN(3) {
 		case 0:
-			k.look(t, anyone())
+			k.check(t, anyServer())
 		default:
-			k.end(t, anyone())
+			k.end(t, anyServer())
 		}
 	}
 
-	// The last victim leaves no successor: those who live must notice.
-	for range 3 {
-		if k := newTask(t, running[0], "count"); k != nil {
+	// The last victim has no successor: the others must notice. Its task to wait
+	// cannot have ended, so it must be resumed.
+	for _, kind := range []string{"count", "ask", "wait"} {
+		if k := newTask(t, running[0], kind); k != nil {
 			tasks = append(tasks, k)
 		}
 	}
@@ -165,32 +166,32 @@ func TestProcesses(t *testing.T) {
 			if time.Now().After(deadline) {
 				t.Fatalf("a task to %s has not ended", k.kind)
 			}
-			k.end(t, anyone())
-			k.look(t, anyone())
+			k.end(t, anyServer())
+			k.check(t, anyServer())
 			time.Sleep(5 * time.Millisecond)
 		}
 		for _, p := range running {
-			k.look(t, p)
+			k.check(t, p)
 		}
 	}
 
 	for _, p := range running {
-		p.stop() // everything that it said has been heard
+		p.stop() // all its reports are in then
 	}
 	for _, k := range tasks {
 		if len(past.runs[k.id]) == 0 {
-			t.Errorf("a task to %s has ended without a worker", k.kind)
+			t.Errorf("a task to %s ended without a worker", k.kind)
 		}
 	}
 	resumed := past.check()
 	t.Logf("%d tasks, %d servers of which %d were killed and %d stopped, %d resumptions", len(tasks), started, deaths-stopped+1, stopped, resumed)
 	if resumed == 0 {
-		t.Error("no server has resumed a task of another")
+		t.Error("no server resumed a task of another")
 	}
 }
 
-// newTask creates a task; nil if the server dies over it.
-func newTask(t *testing.T, p *process, kind string) *known {
+// newTask creates a task; nil if the server dies before it answers.
+func newTask(t *testing.T, p *process, kind string) *knownTask {
 	r, alive := p.ask(order{Do: "create", Text: kind})
 	if alive && r.Error != "" {
 		t.Errorf("create: %s", r.Error)
@@ -198,11 +199,11 @@ func newTask(t *testing.T, p *process, kind string) *known {
 	if !alive || r.ID == "" {
 		return nil
 	}
-	return &known{id: r.ID, kind: kind}
+	return &knownTask{id: r.ID, kind: kind}
 }
 
-// look reads the task and checks it against what is known.
-func (k *known) look(t *testing.T, p *process) {
+// check reads the task and compares it with what is known.
+func (k *knownTask) check(t *testing.T, p *process) {
 	t.Helper()
 	r, alive := p.ask(order{Do: "get", ID: k.id})
 	if !alive {
@@ -215,7 +216,7 @@ func (k *known) look(t *testing.T, p *process) {
 	switch {
 	case k.ended != nil:
 		if now.Status != k.ended.Status || now.Result != k.ended.Result {
-			t.Errorf("a task to %s that had ended as %v is %v", k.kind, k.ended, now)
+			t.Errorf("a task to %s that had ended as %v is now %v", k.kind, k.ended, now)
 		}
 		return
 	case k.kind == "count":
@@ -244,8 +245,8 @@ func (k *known) look(t *testing.T, p *process) {
 	}
 }
 
-// end does what a client can do for the task's end.
-func (k *known) end(t *testing.T, p *process) {
+// end does what a client can do to end the task.
+func (k *knownTask) end(t *testing.T, p *process) {
 	t.Helper()
 	o := order{ID: k.id}
 	switch {
@@ -258,7 +259,7 @@ func (k *known) end(t *testing.T, p *process) {
 		if !alive || r.Task == nil || r.Task.Asks == 0 {
 			return
 		}
-		k.answer = "Ann " + k.id // the same again, if the first was not acknowledged
+		k.answer = "Ann " + k.id // if it was not acknowledged, the next attempt gives the same
 		o.Do, o.Text = "answer", k.answer
 	default:
 		return
@@ -268,35 +269,36 @@ func (k *known) end(t *testing.T, p *process) {
 	}
 }
 
-// TestReachesAnotherProcess measures how long it takes until the worker in one
-// process hears of a cancellation, or an answer, that another has acknowledged.
+// TestReachesAnotherProcess sends cancellations and answers to one process that
+// are for workers in another, and measures how long they take from the
+// acknowledgement.
 func TestReachesAnotherProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
-	heard := make(chan report, 100)
+	arrived := make(chan report, 100)
 	working := start(t, path, 1, func(_ *process, r report) {
 		if r.What != "begun" {
-			heard <- r
+			arrived <- r
 		}
 	})
 	other := start(t, path, 2, func(_ *process, r report) { t.Errorf("the wrong server's worker: %v", r) })
 	for _, c := range []struct{ kind, do string }{{"wait", "cancel"}, {"ask", "answer"}} {
 		t.Run(c.do, func(t *testing.T) {
 			var delays []time.Duration
-			for range 20 {
+			for range 5 {
 				id := working.must(order{Do: "create", Text: c.kind}).ID
 				for c.kind == "ask" && other.must(order{Do: "get", ID: id}).Task.Asks == 0 {
 					time.Sleep(time.Millisecond)
 				}
-				time.Sleep(time.Duration(rand.N(int64(50 * time.Millisecond)))) // at any moment between two looks
+				time.Sleep(time.Duration(rand.N(int64(50 * time.Millisecond)))) // at any moment between two reads of the log
 				acknowledged := other.must(order{Do: c.do, ID: id, Text: "Ann"})
 				select {
-				case r := <-heard:
+				case r := <-arrived:
 					if r.ID != id {
-						t.Fatal("another task's worker has heard of it")
+						t.Fatalf("the %s reached the worker of another task", c.do)
 					}
 					delays = append(delays, r.At.Sub(acknowledged.At))
 				case <-time.After(10 * time.Second):
-					t.Fatalf("the worker did not hear of the %s", c.do)
+					t.Fatalf("the %s did not reach the worker", c.do)
 				}
 			}
 			slices.Sort(delays)
@@ -305,8 +307,8 @@ func TestReachesAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestProcessesRace lets three servers change one task at once.
-func TestProcessesRace(t *testing.T) {
+// TestProcessesCompareAndSwap lets three servers change one task at once.
+func TestProcessesCompareAndSwap(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	running := make([]*process, 3)
 	for i := range running {
@@ -347,7 +349,7 @@ func TestProcessesRace(t *testing.T) {
 			case r.Error == "" && winner < 0:
 				winner = i
 			case r.Error == "":
-				t.Error("two servers have completed one task")
+				t.Error("two servers completed one task")
 			case !strings.Contains(r.Error, "task has ended"):
 				t.Error(r.Error)
 			}

@@ -31,7 +31,7 @@ func shown(t *testing.T, s *sqlitestore.Store) []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-func TestScanTakesOverFromTheClosed(t *testing.T) {
+func TestScanTakesOverFromClosedStores(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	first, second, third := openStore(t, path, nil), openStore(t, path, nil), openStore(t, path, nil)
 	create(t, first, newRecord("a"))
@@ -48,7 +48,7 @@ func TestScanTakesOverFromTheClosed(t *testing.T) {
 	check("with all stores open", first, "a")
 	check("with all stores open", second, "b")
 	check("with all stores open", third)
-	if _, err := third.Update(t.Context(), newRecord("a"), 0); err != nil {
+	if err := third.Update(t.Context(), newRecord("a")); err != nil {
 		t.Fatal(err)
 	}
 	check("after another store's update", first, "a")
@@ -64,31 +64,31 @@ func TestScanTakesOverFromTheClosed(t *testing.T) {
 	}
 	check("after both were closed", second, "a", "b")
 	if r, err := second.Get(t.Context(), "a"); err != nil || r.Version != 1 {
-		t.Errorf("a task that was taken over twice: version %d, error %v", r.Version, err)
+		t.Errorf("Get of a task that was taken over twice: version %d, error %v", r.Version, err)
 	}
 }
 
-func TestScanSeesThroughLinks(t *testing.T) {
+func TestScanFollowsSymbolicLinks(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "tasks.db"), filepath.Join(dir, "link.db")
 	first := openStore(t, path, nil)
 	create(t, first, newRecord("task"))
 	if err := os.Symlink(path, link); err != nil {
-		t.Skip("skipped, because the system makes no links: ", err)
+		t.Skip("skipped, because the system cannot make symbolic links: ", err)
 	}
 	second := openStore(t, link, nil)
 	if got := shown(t, second); len(got) != 0 {
-		t.Errorf("Scan of a store that was opened by a link shows the other's task")
+		t.Errorf("Scan of a store that was opened by a link shows the task of an open store")
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if got := shown(t, second); len(got) != 1 {
-		t.Errorf("Scan of a store that was opened by a link does not show the task of one that is gone")
+		t.Errorf("Scan of a store that was opened by a link does not show the task of a closed store")
 	}
 }
 
-func TestRacingScansShareTheTasks(t *testing.T) {
+func TestConcurrentScansShareTheTasks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	gone := openStore(t, path, nil)
 	const tasks = 50
@@ -108,13 +108,13 @@ func TestRacingScansShareTheTasks(t *testing.T) {
 	all := slices.Concat(scans...)
 	slices.Sort(all)
 	if len(all) != tasks || len(slices.Compact(all)) != tasks {
-		t.Errorf("%d scans at once of %d tasks showed %v", len(scans), tasks, scans)
+		t.Errorf("%d concurrent scans of %d tasks showed %v", len(scans), tasks, scans)
 	}
 }
 
-// TestScanBesideSweep gives the row of a task that a Scan is about to show to
-// another store's task: SQLite uses the number of a last row that is gone again.
-func TestScanBesideSweep(t *testing.T) {
+// TestScanDuringSweep removes a task that a Scan is about to show, and gives its
+// row to another store's task: SQLite reuses the number of the last row.
+func TestScanDuringSweep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	scanning, other := openStore(t, path, nil), openStore(t, path, nil)
 	create(t, scanning, newRecord("first"))
@@ -124,7 +124,7 @@ func TestScanBesideSweep(t *testing.T) {
 		if got = append(got, r.ID); len(got) == 1 {
 			next := newRecord("last")
 			next.TTL = time.Minute
-			if _, err := other.Update(t.Context(), next, 0); err != nil {
+			if err := other.Update(t.Context(), next); err != nil {
 				t.Fatal(err)
 			}
 			if n, err := other.Sweep(t.Context(), time.Now().Add(30*time.Minute)); n != 1 || err != nil {
@@ -135,11 +135,11 @@ func TestScanBesideSweep(t *testing.T) {
 		return true
 	})
 	if err != nil || !slices.Equal(got, []string{"first"}) {
-		t.Errorf("Scan beside a sweep and another store's new task shows %q, error %v", got, err)
+		t.Errorf("Scan during a sweep and another store's Create shows %q, error %v", got, err)
 	}
 }
 
-func TestScanGoesOnBehindDamage(t *testing.T) {
+func TestScanContinuesAfterDamage(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"), nil)
 	const tasks, damaged = 40, 30
 	for i := range tasks {
@@ -161,15 +161,15 @@ func TestScanGoesOnBehindDamage(t *testing.T) {
 	text := fmt.Sprint(err)
 	for _, want := range []string{"row 1:", "row 10:", "20 more"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("Scan of damaged records does not tell of %q: %s", want, text)
+			t.Errorf("the error of a Scan of damaged records does not contain %q: %s", want, text)
 		}
 	}
 	if strings.Contains(text, "secret") {
-		t.Errorf("Scan of damaged records tells what is stored: %s", text)
+		t.Errorf("the error of a Scan of damaged records quotes what is stored: %s", text)
 	}
 	err = s.Scan(t.Context(), func(durabletasks.Record) bool { return false })
 	if err != nil {
-		t.Errorf("Scan that visit has ended: got error %v", err)
+		t.Errorf("Scan that visit ends: got error %v", err)
 	}
 }
 
@@ -183,6 +183,6 @@ func TestScanEndsWithItsContext(t *testing.T) {
 		return true
 	})
 	if err != context.Canceled {
-		t.Errorf("Scan whose context has ended: got error %v, want %v", err, context.Canceled)
+		t.Errorf("Scan whose context ends: got error %v, want %v", err, context.Canceled)
 	}
 }

@@ -40,16 +40,16 @@ func scanFails(t *testing.T, when string, s *sqlitestore.Store, want error) {
 	}
 }
 
-// Open reads the log's newest entry when its store has locked its file. Without
+// Open reads the log's newest entry after it has locked its lock file. Without
 // any entry it fails there, and its number is not committed.
 const (
-	breakOpen = "DELETE FROM change"
-	mendOpen  = "INSERT OR IGNORE INTO change (number, id, process) VALUES (1, x'', 0)"
+	breakOpen  = "DELETE FROM change"
+	repairOpen = "INSERT OR IGNORE INTO change (number, id, process) VALUES (1, x'', 0)"
 )
 
-// TestFailedOpenLeavesItsFile lets an Open fail whose number is given again. The
-// file of that number may be another store's by the time the failed one cleans
-// up, so it must not be removed.
+// TestFailedOpenLeavesItsFile lets an Open fail. Its number is used again, so by
+// the time it cleans up, the lock file may be another store's. It must not remove
+// the file.
 func TestFailedOpenLeavesItsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	first := openStore(t, path, nil)
@@ -59,15 +59,15 @@ func TestFailedOpenLeavesItsFile(t *testing.T) {
 	if _, err := sqlitestore.Open(path, nil); err == nil {
 		t.Fatal("Open of a database without a log succeeded")
 	}
-	if err := sqlitestore.Exec(first, mendOpen); err != nil {
+	if err := sqlitestore.Exec(first, repairOpen); err != nil {
 		t.Fatal(err)
 	}
 	if !exists(t, path+"-process-2") {
-		t.Error("an Open that failed has removed a file that may be another store's")
+		t.Error("an Open that failed removed a lock file that may be another store's")
 	}
 	next := openStore(t, path, nil)
-	if got := sqlitestore.Presence(next); got != path+"-process-2" {
-		t.Errorf("the store that is opened next has the file %s, want that of the failed one", filepath.Base(got))
+	if got := sqlitestore.LockPath(next); got != path+"-process-2" {
+		t.Errorf("the next store has the lock file %s, want that of the failed Open", filepath.Base(got))
 	}
 	create(t, next, newRecord("task"))
 	if got := shown(t, first); len(got) != 0 {
@@ -77,24 +77,27 @@ func TestFailedOpenLeavesItsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if exists(t, path+"-process-2") {
-		t.Error("a store that was closed has left its file")
+		t.Error("a store that was closed left its lock file")
 	}
 }
 
-// TestFailingOpens opens stores while others fail to open: whoever is open must
-// have its file.
-func TestFailingOpens(t *testing.T) {
+// TestOpensAmongFailures opens stores while other Opens fail. Every open store
+// must have its lock file.
+func TestOpensAmongFailures(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	first := openStore(t, path, nil)
-	end := time.Now().Add(time.Second)
+	const enough = 50 // of both
 	var opened, failed atomic.Int64
+	end := time.Now().Add(30 * time.Second)
+	going := func() bool {
+		return (opened.Load() < enough || failed.Load() < enough) && !t.Failed() && time.Now().Before(end)
+	}
 	var group sync.WaitGroup
 	group.Go(func() {
-		for time.Now().Before(end) {
-			for _, statement := range []string{breakOpen, mendOpen} {
+		for going() {
+			for _, statement := range []string{breakOpen, repairOpen} {
 				if err := sqlitestore.Exec(first, statement); err != nil && !strings.Contains(err.Error(), "locked") {
 					t.Error(err)
-					return
 				}
 				time.Sleep(time.Millisecond)
 			}
@@ -102,7 +105,7 @@ func TestFailingOpens(t *testing.T) {
 	})
 	for range 4 {
 		group.Go(func() {
-			for time.Now().Before(end) {
+			for going() {
 				s, err := sqlitestore.Open(path, nil)
 				if err != nil {
 					failed.Add(1)
@@ -110,8 +113,8 @@ func TestFailingOpens(t *testing.T) {
 				}
 				opened.Add(1)
 				time.Sleep(time.Millisecond)
-				if file := sqlitestore.Presence(s); !exists(t, file) {
-					t.Errorf("the file %s of an open store is gone", filepath.Base(file))
+				if file := sqlitestore.LockPath(s); !exists(t, file) {
+					t.Errorf("the lock file %s of an open store is gone", filepath.Base(file))
 				}
 				if err := s.Close(); err != nil {
 					t.Error(err)
@@ -120,14 +123,14 @@ func TestFailingOpens(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if opened.Load() == 0 || failed.Load() == 0 {
-		t.Errorf("%d stores were opened, %d failed, want some of both", opened.Load(), failed.Load())
+	if opened.Load() < enough || failed.Load() < enough {
+		t.Errorf("%d Opens succeeded and %d failed, want %d of both", opened.Load(), failed.Load(), enough)
 	}
 }
 
-// TestOpenPassesOverAFileThatIsHeld holds the file of the next number, as an
-// Open that fails does for a moment.
-func TestOpenPassesOverAFileThatIsHeld(t *testing.T) {
+// TestOpenSkipsALockedFile locks the file of the next number, as an Open that
+// fails does for a moment.
+func TestOpenSkipsALockedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	first := openStore(t, path, nil)
 	held := path + "-process-2"
@@ -149,19 +152,19 @@ func TestOpenPassesOverAFileThatIsHeld(t *testing.T) {
 		t.Errorf("Scan shows %q of a store that is open", got)
 	}
 	if !exists(t, held) {
-		t.Error("a file that is held was removed")
+		t.Error("a locked file was removed")
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if got := shown(t, first); len(got) != 0 || exists(t, held) {
-		t.Errorf("when nobody holds the file any more, Scan shows %q, and the file is there: %v", got, exists(t, held))
+		t.Errorf("after the file was unlocked, Scan shows %q, and the file exists: %v", got, exists(t, held))
 	}
 }
 
-// TestMovedDirectory renames the directory of a store that is open. It must not
-// take over from those that have opened the database at its new place, only
-// because it looks for them at the old one.
+// TestMovedDirectory renames the directory of an open store. The store looks for
+// lock files at the old place, so it must not take tasks over from stores that
+// have opened the database at the new one.
 func TestMovedDirectory(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "old")
@@ -171,14 +174,14 @@ func TestMovedDirectory(t *testing.T) {
 	moved := openStore(t, filepath.Join(dir, "tasks.db"), nil)
 	create(t, moved, newRecord("moved"))
 	if err := os.Rename(dir, filepath.Join(parent, "new")); err != nil {
-		t.Skip("skipped, because the system moves no directory of open files: ", err)
+		t.Skip("skipped, because the system cannot move a directory of open files: ", err)
 	}
 	path := filepath.Join(parent, "new", "tasks.db")
 	live := openStore(t, path, nil)
 	create(t, live, newRecord("live"))
 	scanFails(t, "of the moved store", moved, sqlitestore.ErrMoved)
 	if got := shown(t, live); !slices.Equal(got, []string{"live"}) {
-		t.Errorf("Scan beside a moved store shows %q, want what is its own", got)
+		t.Errorf("Scan next to a moved store shows %q, want only its own task", got)
 	}
 	if err := moved.Close(); err != nil {
 		t.Fatal(err)
@@ -187,13 +190,25 @@ func TestMovedDirectory(t *testing.T) {
 		t.Errorf("Scan after a moved store was closed shows %q", got)
 	}
 	if len(entries(t, filepath.Join(parent, "new"))) != 4 {
-		t.Errorf("a moved store has left its file: %v", entries(t, filepath.Join(parent, "new")))
+		t.Errorf("a moved store left its lock file: %v", entries(t, filepath.Join(parent, "new")))
 	}
 }
 
-// TestMovedWhileOpening renames the directory while an Open waits, and puts
-// another at its place.
+// TestMovedWhileOpening renames the directory while an Open waits for a lock, and
+// makes another in its place. Nothing shows that the Open waits, so it is given
+// more and more time to get there.
 func TestMovedWhileOpening(t *testing.T) {
+	for wait := 50 * time.Millisecond; wait < 10*time.Second; wait *= 2 {
+		if moveWhileOpening(t, wait) {
+			return
+		}
+	}
+	t.Fatal("Open did not begin to wait")
+}
+
+// moveWhileOpening reports false if the Open began too late, and so made a new
+// database at the old path.
+func moveWhileOpening(t *testing.T, wait time.Duration) bool {
 	parent := t.TempDir()
 	dir, path := filepath.Join(parent, "old"), filepath.Join(parent, "new", "tasks.db")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -211,7 +226,7 @@ func TestMovedWhileOpening(t *testing.T) {
 		}
 		opened <- err
 	}()
-	time.Sleep(100 * time.Millisecond) // it comes to wait
+	time.Sleep(wait)
 	moveErr := os.Rename(dir, filepath.Dir(path))
 	if moveErr == nil {
 		moveErr = os.Mkdir(dir, 0o700)
@@ -219,21 +234,22 @@ func TestMovedWhileOpening(t *testing.T) {
 	unlock()
 	err := <-opened
 	if moveErr != nil {
-		t.Skip("skipped, because the system moves no directory of open files: ", moveErr)
+		t.Skip("skipped, because the system cannot move a directory of open files: ", moveErr)
 	}
 	if exists(t, old) {
-		t.Skip("skipped, because Open began too late and has made another database")
+		return false
 	}
 	if !errors.Is(err, sqlitestore.ErrMoved) {
-		t.Errorf("Open of a database that was moved meanwhile: got error %v, want %v", err, sqlitestore.ErrMoved)
+		t.Errorf("Open of a database that is moved meanwhile: got error %v, want %v", err, sqlitestore.ErrMoved)
 	}
 	if got := shown(t, openStore(t, path, nil)); len(got) != 0 {
-		t.Errorf("Scan shows %q of a store that is open, after an Open at its old path", got)
+		t.Errorf("after an Open at its old path, Scan shows %q of a store that is open", got)
 	}
+	return true
 }
 
-// TestRemovedDatabase removes the files of a store that is open. Who opens the
-// path next begins a new database, and gets the same number.
+// TestRemovedDatabase removes the files of an open store. The next Open makes a
+// new database, and its store gets the same number.
 func TestRemovedDatabase(t *testing.T) {
 	for _, c := range []struct{ name, pattern string }{
 		{"with-everything", "tasks.db*"},
@@ -249,12 +265,12 @@ func TestRemovedDatabase(t *testing.T) {
 			}
 			for _, file := range found {
 				if err := os.Remove(file); err != nil {
-					t.Skip("skipped, because the system removes no open files: ", err)
+					t.Skip("skipped, because the system cannot remove open files: ", err)
 				}
 			}
 			scanFails(t, "without a database", removed, sqlitestore.ErrMoved)
 			if c.name == "alone" {
-				for _, file := range []string{path + "-wal", path + "-shm"} { // SQLite takes no other's
+				for _, file := range []string{path + "-wal", path + "-shm"} { // SQLite refuses those of another database
 					if err := os.Remove(file); err != nil {
 						t.Fatal(err)
 					}
@@ -262,90 +278,91 @@ func TestRemovedDatabase(t *testing.T) {
 			}
 			live, third := openStore(t, path, nil), openStore(t, path, nil)
 			create(t, live, newRecord("live"))
-			scanFails(t, "beside a new database", removed, sqlitestore.ErrMoved)
+			scanFails(t, "next to a new database", removed, sqlitestore.ErrMoved)
 			if err := removed.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if !exists(t, sqlitestore.Presence(live)) {
-				t.Error("the Close of another database's store has removed the file of an open one")
+			if !exists(t, sqlitestore.LockPath(live)) {
+				t.Error("closing the store of a removed database removed the lock file of an open store")
 			}
 			if got := shown(t, third); len(got) != 0 {
-				t.Errorf("Scan after the Close of another database's store shows %q, whose store is open", got)
+				t.Errorf("after the store of a removed database was closed, Scan shows %q, whose store is open", got)
 			}
 		})
 	}
 }
 
-// TestFileIsMadeAnew removes a store's file, as programs do that clean up.
-func TestFileIsMadeAnew(t *testing.T) {
+// TestScanRestoresTheLockFile removes a store's lock file, as a program that
+// cleans up might.
+func TestScanRestoresTheLockFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tasks.db")
 	first, second := openStore(t, path, nil), openStore(t, path, nil)
 	create(t, first, newRecord("a"))
-	file := sqlitestore.Presence(first)
+	file := sqlitestore.LockPath(first)
 	remove := func() {
 		t.Helper()
 		if err := os.Remove(file); err != nil {
-			t.Skip("skipped, because the system removes no open files: ", err)
+			t.Skip("skipped, because the system cannot remove open files: ", err)
 		}
 	}
 
 	remove()
 	if got := shown(t, first); !slices.Equal(got, []string{"a"}) || !exists(t, file) {
-		t.Errorf("Scan of a store whose file was removed shows %q; its file is there: %v", got, exists(t, file))
+		t.Errorf("Scan of a store whose lock file was removed shows %q; the file exists: %v", got, exists(t, file))
 	}
 	if got := shown(t, second); len(got) != 0 {
-		t.Errorf("Scan shows %q of a store that has made its file anew", got)
+		t.Errorf("Scan shows %q of a store that has restored its lock file", got)
 	}
 
 	remove()
 	if got := shown(t, second); !slices.Equal(got, []string{"a"}) {
-		t.Errorf("Scan shows %q of a store without a file", got)
+		t.Errorf("Scan shows %q, want the task of a store without a lock file", got)
 	}
 	scanFails(t, "after others took the store for gone", first, sqlitestore.ErrMoved)
 	create(t, first, newRecord("b"))
 	if got := shown(t, second); !slices.Equal(got, []string{"a"}) {
-		t.Errorf("Scan shows %q, of which one is the task of a store that has made its file anew", got)
+		t.Errorf("Scan shows %q, want none of a store that has restored its lock file", got)
 	}
 	if got := shown(t, first); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("Scan of a store that has lost a task shows %q, want what it has created since", got)
+		t.Errorf("Scan of a store that has lost a task shows %q, want the task it created since", got)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if exists(t, file) {
-		t.Error("a store that was closed has left the file that it had made anew")
+		t.Error("a store that was closed left the lock file that it had restored")
 	}
 	if got := shown(t, second); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("Scan after the other store was closed shows %q", got)
 	}
 }
 
-func TestWatchMakesTheFileAnew(t *testing.T) {
+func TestWatchRestoresTheLockFile(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"), &sqlitestore.Options{WatchInterval: time.Millisecond})
 	watch(t, s)
-	file := sqlitestore.Presence(s)
+	file := sqlitestore.LockPath(s)
 	if err := os.Remove(file); err != nil {
-		t.Skip("skipped, because the system removes no open files: ", err)
+		t.Skip("skipped, because the system cannot remove open files: ", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for !exists(t, file) {
 		if ctx.Err() != nil {
-			t.Fatal("a store that watches has not made its file anew")
+			t.Fatal("Watch has not restored the lock file")
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-func TestScanKeepsTheFileYoung(t *testing.T) {
+func TestScanUpdatesTheLockFilesTime(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "tasks.db"), nil)
-	file := sqlitestore.Presence(s)
+	file := sqlitestore.LockPath(s)
 	old := time.Now().Add(-1000 * time.Hour)
 	if err := os.Chtimes(file, old, old); err != nil {
 		t.Fatal(err)
 	}
 	shown(t, s)
 	if info, err := os.Stat(file); err != nil || time.Since(info.ModTime()) > time.Hour {
-		t.Errorf("the file of a store that scans is of %v, error %v", info.ModTime(), err)
+		t.Errorf("after a Scan, the lock file has the time %v, error %v", info.ModTime(), err)
 	}
 }

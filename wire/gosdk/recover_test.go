@@ -232,9 +232,13 @@ func TestRecoverEveryBehindDamage(t *testing.T) {
 		if n := store.scans.Load(); n != 1 {
 			t.Errorf("%d scans for five requests", n)
 		}
+		gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "late"}, func(context.Context, *durabletasks.Handle, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, nil, nil
+		}, nil)
+		c(t, taskRequest(wire.MethodGet, noSuchTask)) // for whose tasks it looks once more
 		time.Sleep(10*time.Minute + time.Second)
 		synctest.Wait()
-		if n := store.scans.Load(); n != 11 {
+		if n := store.scans.Load(); n != 12 {
 			t.Errorf("%d scans after ten minutes", n)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -137,10 +138,6 @@ func (p *process) awaitLine(t *testing.T) string {
 	return strings.TrimSpace(line)
 }
 
-func inlineCall(name string) string {
-	return request("tools/call", fmt.Sprintf(`"name":%q,"arguments":{}`, name), withoutTasks)
-}
-
 func TestRunStdio(t *testing.T) {
 	for _, tt := range []struct {
 		what string
@@ -151,8 +148,8 @@ func TestRunStdio(t *testing.T) {
 		{"end of input beside a worker", toolCall("wait", `{}`), hangUp},
 		{"end of input beside a stubborn worker", toolCall("stubborn", `{}`), hangUp},
 		{"interrupt", toolCall("wait", `{}`), signalled(os.Interrupt)},
-		{"hang-up beside an inline call", inlineCall("wait"), signalled(syscall.SIGHUP)},
-		{"termination beside a stubborn inline call", inlineCall("stubborn"), signalled(syscall.SIGTERM)},
+		{"hang-up beside an inline call", inlineCall("wait", `{}`), signalled(syscall.SIGHUP)},
+		{"termination beside a stubborn inline call", inlineCall("stubborn", `{}`), signalled(syscall.SIGTERM)},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			t.Parallel()
@@ -229,7 +226,8 @@ func TestRunHTTP(t *testing.T) {
 			return context.Background()
 		}}
 		if own {
-			web.Handler = h.adapter.HTTPHandler(&mcp.StreamableHTTPOptions{JSONResponse: true})
+			web.Handler = h.adapter.Handler(mcp.NewStreamableHTTPHandler(
+				func(*http.Request) *mcp.Server { return h.server }, &mcp.StreamableHTTPOptions{Stateless: true}))
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -268,13 +266,21 @@ func TestRunHTTPCannotListen(t *testing.T) {
 	}
 }
 
-// The handler resumes tasks without RunHTTP too.
-func TestHTTPHandlerRecovers(t *testing.T) {
+// The handler resumes tasks without RunHTTP too, and keeps its options.
+func TestHTTPHandler(t *testing.T) {
 	store, ids := interrupted(t, storedCall{"echo", `{"name":"Ada"}`})
 	h := newHostOver(t, store, nil)
 	addTaskTool(h.adapter, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, error) {
 		return text(in.Name), nil
 	}, nil)
-	h.adapter.HTTPHandler(nil)
+	handler := h.adapter.HTTPHandler(&mcp.StreamableHTTPOptions{MaxRequestBodyBytes: 1000})
 	h.awaitAs(t, "alice", ids[0], wire.StatusCompleted)
+	answer := httptest.NewRecorder()
+	large := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat(" ", 2000)))
+	large.Header.Set("Content-Type", "application/json")
+	large.Header.Set("Accept", "application/json, text/event-stream")
+	handler.ServeHTTP(answer, large)
+	if answer.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("HTTP %d", answer.Code)
+	}
 }

@@ -303,6 +303,11 @@ func toolCall(name, arguments string) string {
 	return request("tools/call", fmt.Sprintf(`"name":%q,"arguments":%s`, name, arguments), withTasks)
 }
 
+// inlineCall is a toolCall of a client without tasks.
+func inlineCall(name, arguments string) string {
+	return request("tools/call", fmt.Sprintf(`"name":%q,"arguments":%s`, name, arguments), withoutTasks)
+}
+
 func taskRequest(method, id string) string {
 	return request(method, fmt.Sprintf(`"taskId":%q`, id), withTasks)
 }

@@ -65,7 +65,7 @@ func runAsTask(t *testing.T, store survivor, add func(*gosdk.Adapter), name, arg
 func runInline(t *testing.T, store survivor, add func(*gosdk.Adapter), name, arguments string, log *slog.Logger) (wire.JSON, wire.JSON) {
 	h := newHostOver(t, store, &gosdk.Options{Logger: log})
 	add(h.adapter)
-	answer := h.inMemory(t)(t, request("tools/call", fmt.Sprintf(`"name":%q,"arguments":%s`, name, arguments), withoutTasks))
+	answer := h.inMemory(t)(t, inlineCall(name, arguments))
 	return answer.Get("result"), answer.Get("error")
 }
 
@@ -136,7 +136,7 @@ func TestArgumentsAreExact(t *testing.T) {
 					"type":"object","properties":{
 						"amount":{"type":"integer"},
 						"to":{"type":"string","default":"bank","pattern":"^[a-z]*$"},
-						"extra":{}
+						"extra":{"properties":{"list":{"items":{"type":"number","minimum":1}}}}
 					},"required":["amount"],"additionalProperties":false}`)},
 					func(_ context.Context, _ *durabletasks.Handle, in transfer) (*mcp.CallToolResult, any, error) {
 						got <- in
@@ -165,18 +165,21 @@ func TestArgumentsAreExact(t *testing.T) {
 	})
 }
 
-// A client sees the same texts for wrong arguments as from mcp.AddTool.
-func TestArgumentErrorsAreThoseOfTheSDK(t *testing.T) {
+// A client sees the same of arguments, right and wrong, as from mcp.AddTool.
+func TestArgumentsAsByTheSDK(t *testing.T) {
 	h := newHost(t, nil)
-	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "ours"}, func(context.Context, *durabletasks.Handle, greeting) (*mcp.CallToolResult, any, error) {
-		return nil, nil, nil
+	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "ours"}, func(_ context.Context, _ *durabletasks.Handle, in greeting) (*mcp.CallToolResult, any, error) {
+		return text(fmt.Sprint(in)), nil, nil
 	}, nil)
-	mcp.AddTool(h.server, &mcp.Tool{Name: "theirs"}, func(context.Context, *mcp.CallToolRequest, greeting) (*mcp.CallToolResult, any, error) {
-		return nil, nil, nil
+	mcp.AddTool(h.server, &mcp.Tool{Name: "theirs"}, func(_ context.Context, _ *mcp.CallToolRequest, in greeting) (*mcp.CallToolResult, any, error) {
+		return text(fmt.Sprint(in)), nil, nil
 	})
 	c := h.inMemory(t)
-	for _, arguments := range []string{`{}`, `{"name":1}`, `{"name":"a","words":"b"}`, `{"name":"a","words":1.5}`, `{"name":"a","more":true}`} {
-		ours, theirs := result(t, c(t, toolCall("ours", arguments))), result(t, c(t, toolCall("theirs", arguments)))
+	for _, arguments := range []string{
+		`{}`, `{"name":1}`, `{"name":"a","words":"b"}`, `{"name":"a","words":1.5}`, `{"name":"a","more":true}`,
+		`{"name":"a","words":2}`, `{"name":"a","words":2e1}`,
+	} {
+		ours, theirs := result(t, c(t, inlineCall("ours", arguments))), result(t, c(t, inlineCall("theirs", arguments)))
 		if ours != theirs {
 			t.Errorf("%s: %s\nthe SDK's: %s", arguments, ours, theirs)
 		}
@@ -331,6 +334,22 @@ func TestOutputSchemaIsEnforced(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A tool error needs no output.
+func TestToolErrorOfATypedHandler(t *testing.T) {
+	onEveryPath(t, func(t *testing.T, run path) {
+		result, failure := run(t, survivor{&durabletasks.MemStore{}}, func(a *gosdk.Adapter) {
+			gosdk.AddTaskTool(a, &mcp.Tool{Name: "tool"}, func(context.Context, *durabletasks.Handle, struct{}) (*mcp.CallToolResult, count, error) {
+				r := text("not today")
+				r.IsError = true
+				return r, count{}, nil
+			}, nil)
+		}, "tool", `{}`, nil)
+		if result.Get("isError").String() != "true" || !result.Get("structuredContent").IsZero() {
+			t.Errorf("got %s %s", result, failure)
+		}
+	})
 }
 
 // A typed handler that has ended its task by its handle, or leaves because its

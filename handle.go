@@ -201,14 +201,15 @@ func encodeCheckpoint(v any) (wire.JSON, error) {
 }
 
 // save sets a record's checkpoint, and drops the answers that this run has
-// been given.
+// been given, except those of a round that still waits for others.
 func (h *Handle) save(r *Record, checkpoint wire.JSON) {
 	r.Checkpoint = checkpoint
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	maps.DeleteFunc(r.InputResponses, func(key string, _ wire.JSON) bool {
+		_, asked := r.InputRequests[key]
 		_, taken := h.taken[key]
-		return taken
+		return taken && !asked
 	})
 	if len(r.InputResponses) == 0 {
 		r.InputResponses = nil

@@ -65,7 +65,7 @@ func BenchmarkUpdate(b *testing.B) {
 			if r, err = store.Get(ctx, id); err != nil {
 				b.Fatal(err)
 			}
-			if r, err = store.Update(ctx, r, r.Version); err != nil {
+			if err = store.Update(ctx, r); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -799,9 +799,11 @@ var (
 	roots   = wire.MustParse(`{"method":"roots/list"}`)
 	noRoots = wire.MustParse(`{"roots":[]}`)
 
+	reordered = wire.MustParse(`{"params":` + form.Get("params").String() + `,"method":"elicitation/create"}`)
+
 	// What is asked under one key. The second one means the same as the first,
 	// but it is not the same text.
-	genQuestion = rapid.SampledFrom([]wire.JSON{form, wire.MustParse(" " + form.String()), wire.MustParse(strings.Replace(form.String(), "Name?", "Who?", 1)), roots})
+	genQuestion = rapid.SampledFrom([]wire.JSON{form, reordered, wire.MustParse(strings.Replace(form.String(), "Name?", "Who?", 1)), roots})
 
 	genCheckpoint = rapid.SampledFrom([]any{aText, done, 7, map[string]any{"page": 3, "seen": []string{"a"}}})
 )
@@ -1093,7 +1095,20 @@ func (s *sim) extend(t *rapid.T) {
 // draw makes questions for a run.
 func (s *sim) draw(t *rapid.T, k *modelTask, h *modelHandle) map[string]wire.JSON {
 	questions := make(map[string]wire.JSON)
-	mode := rapid.SampledFrom([]string{"fresh", "again", "again and fresh", "any"}).Draw(t, "mode")
+	mode := rapid.SampledFrom([]string{"fresh", "again", "again and fresh", "another", "twice", "any"}).Draw(t, "mode")
+	if mode == "another" || mode == "twice" {
+		for _, q := range k.questions {
+			if slices.Contains(h.asked, q.key) == (mode == "twice") && rapid.Bool().Draw(t, "this") {
+				questions[q.key] = wire.MustParse(q.text)
+				if mode == "another" && rapid.IntRange(0, 2).Draw(t, "same") > 0 {
+					questions[q.key] = genQuestion.Draw(t, "question")
+				}
+			}
+		}
+		if len(questions) > 0 {
+			return questions
+		}
+	}
 	if mode == "again" || mode == "again and fresh" {
 		for _, q := range k.questions {
 			if k.alive(q.key) && !slices.Contains(h.asked, q.key) && rapid.IntRange(0, 3).Draw(t, "ask again") > 0 {
@@ -1427,7 +1442,9 @@ func (s *sim) sleep(t *rapid.T) {
 		}
 		time.Sleep(time.Until(at))
 		s.settled()
-		s.late(k, at)
+		for same := at; k != nil && same.Equal(at); k, same = s.next(at, nil) {
+			s.late(k, at)
+		}
 		s.look()
 	}
 }
@@ -1571,7 +1588,7 @@ func runModel(t *rapid.T, reopen func(now func() time.Time) durabletasks.TaskSto
 	s.create(t)
 	t.Repeat(map[string]func(*rapid.T){
 		"create": s.create, "handle": s.newHandle, "handle ": s.newHandle, "start worker": s.startWorker, "worker leaves": s.leaveWorker,
-		"progress": s.progress, "progress ": s.progress, "checkpoint": s.savedState, "save checkpoint": s.saveCheckpoint, "extend": s.extend,
+		"progress": s.progress, "progress ": s.progress, "checkpoint": s.savedState, "save checkpoint": s.saveCheckpoint, "save checkpoint ": s.saveCheckpoint, "extend": s.extend,
 		"request": s.request, "request ": s.request, "request  ": s.request, "give up": s.giveUp, "withdraw": s.withdraw,
 		"respond": s.respond, "respond ": s.respond, "respond  ": s.respond, "cancel": s.cancel, "intrude": s.intrude, "finish": s.finish,
 		"sleep": s.sleep, "step clock": s.stepClock, "sweep": s.sweep, "arm a fault": s.arm, "restart": s.restart,

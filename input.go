@@ -150,7 +150,7 @@ func (h *Handle) ask(ctx context.Context, requests map[string]wire.JSON, questio
 				}
 				q = questions[key]
 				if timeout > 0 {
-					q.Deadline = h.l.steadyNow().Add(timeout).UTC().Truncate(time.Millisecond)
+					q.Deadline = h.l.steadyNow().Add(timeout + time.Millisecond - 1).UTC().Truncate(time.Millisecond)
 				}
 				r.Questions = append(r.Questions, q)
 				round[key] = requests[key]
@@ -209,6 +209,7 @@ func unanswered(r *Record) map[string]wire.JSON {
 // leaves with that error is settled by their cause.
 func (h *Handle) await(ctx context.Context, t *localTask, changes *listener, keys []string) (map[string]wire.JSON, error) {
 	l := h.l
+	early := false // the clock is behind the timer
 	for first := true; ; first = false {
 		r, err := l.get(context.WithoutCancel(ctx), h.id)
 		if errors.Is(err, ErrNotFound) {
@@ -230,16 +231,25 @@ func (h *Handle) await(ctx context.Context, t *localTask, changes *listener, key
 		if first {
 			l.armExpiry(t, &r, 0)
 		}
-		deadline, overdue := h.deadline(&r, keys)
+		left, overdue := h.timeLeft(&r, keys)
 		if len(overdue) > 0 {
+			early = false
 			if err := h.withdrawOpen(context.WithoutCancel(ctx), overdue); err != nil {
 				return nil, err
 			}
 			continue
 		}
+		if early {
+			left = max(left, refreshDelay) // a clock that stands still keeps nobody busy
+		}
+		var deadline <-chan time.Time
+		if left > 0 {
+			deadline = time.After(left)
+		}
 		select {
 		case <-changes.ready:
 		case <-deadline:
+			early = true
 		case <-ctx.Done():
 			if ctx.Err() == context.DeadlineExceeded && !endedByTask(ctx) {
 				return h.giveUp(ctx, keys)
@@ -255,26 +265,21 @@ func (h *Handle) await(ctx context.Context, t *localTask, changes *listener, key
 	}
 }
 
-// deadline returns a channel that receives when the next of the open questions
-// is due, nil if none has a deadline, and the keys of those that are due now.
-func (h *Handle) deadline(r *Record, keys []string) (<-chan time.Time, []string) {
-	var next time.Time
-	var overdue []string
+// timeLeft returns how long it is until the next of the open questions is due,
+// 0 if none has a deadline, and the keys of those that are due now.
+func (h *Handle) timeLeft(r *Record, keys []string) (next time.Duration, overdue []string) {
 	open := unanswered(r)
 	for _, q := range r.Questions {
 		if _, ok := open[q.Key]; !ok || q.Deadline.IsZero() || !slices.Contains(keys, q.Key) {
 			continue
 		}
-		if !h.l.steadyNow().Before(q.Deadline) {
+		if left := q.Deadline.Sub(h.l.steadyNow()); left <= 0 {
 			overdue = append(overdue, q.Key)
-		} else if next.IsZero() || q.Deadline.Before(next) {
-			next = q.Deadline
+		} else if next == 0 || left < next {
+			next = left
 		}
 	}
-	if next.IsZero() {
-		return nil, overdue
-	}
-	return time.After(next.Sub(h.l.steadyNow())), overdue
+	return next, overdue
 }
 
 // giveUp withdraws what is still open when ctx has ended by its own deadline.

@@ -52,7 +52,8 @@ func (l *TaskLifecycle) report(kind EventKind, id string, r *Record) {
 	}
 	e := Event{Kind: kind, Task: taskDigest(id)}
 	if r != nil {
-		e.Tool, e.Status, e.Age = r.Tool, r.Status, max(l.now().Sub(r.CreatedAt), 0)
+		e.Tool, e.Status = r.Tool, r.Status
+		l.guard("Options.Now", func() { e.Age = max(l.now().Sub(r.CreatedAt), 0) })
 	}
 	l.deliver(e, slog.String("task", e.Task), slog.String("tool", e.Tool),
 		slog.String("status", string(e.Status)), slog.Duration("age", e.Age))

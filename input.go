@@ -150,7 +150,7 @@ func (h *Handle) ask(ctx context.Context, requests map[string]wire.JSON, questio
 				}
 				q = questions[key]
 				if timeout > 0 {
-					q.Deadline = h.l.steadyNow().Add(timeout).UTC().Truncate(time.Millisecond)
+					q.Deadline = h.l.steadyNow().Add(timeout + time.Millisecond - 1).UTC().Truncate(time.Millisecond)
 				}
 				r.Questions = append(r.Questions, q)
 				round[key] = requests[key]
@@ -226,6 +226,7 @@ func deadlines(r *Record, now time.Time) (overdue []string, next time.Time) {
 // leaves with that error is settled by their cause.
 func (h *Handle) await(ctx context.Context, t *localTask, changes *listener, keys []string) (map[string]wire.JSON, error) {
 	l := h.l
+	early := false // the clock is behind the timer
 	for first := true; ; first = false {
 		r, err := l.get(context.WithoutCancel(ctx), h.id)
 		if errors.Is(err, ErrNotFound) {
@@ -250,6 +251,7 @@ func (h *Handle) await(ctx context.Context, t *localTask, changes *listener, key
 		now := l.steadyNow()
 		overdue, next := deadlines(&r, now) // all that is open is this call's
 		if len(overdue) > 0 {
+			early = false
 			if err := h.withdrawOpen(context.WithoutCancel(ctx), overdue); err != nil {
 				return nil, whileWaiting(err)
 			}
@@ -257,11 +259,16 @@ func (h *Handle) await(ctx context.Context, t *localTask, changes *listener, key
 		}
 		var due <-chan time.Time
 		if !next.IsZero() {
-			due = time.After(next.Sub(now))
+			left := next.Sub(now)
+			if early {
+				left = max(left, refreshDelay) // a clock that stands still keeps nobody busy
+			}
+			due = time.After(left)
 		}
 		select {
 		case <-changes.ready:
 		case <-due:
+			early = true
 		case <-ctx.Done():
 			if ctx.Err() == context.DeadlineExceeded && !endedByTask(ctx) {
 				return h.giveUp(ctx, keys)

@@ -331,7 +331,7 @@ func (l *TaskLifecycle) hasEnded(h *Handle) bool {
 // model reads it, so the names of packages are left out.
 func toolError(failure error) wire.JSON {
 	text := strings.ReplaceAll(failure.Error(), "durabletasks: ", "")
-	text = strings.TrimPrefix(text, "wire: ")
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "wire: "), ": wire: ", ": ")
 	result, err := wire.Marshal(struct {
 		Content []map[string]string `json:"content"`
 		IsError bool                `json:"isError"`
@@ -407,6 +407,9 @@ func (l *TaskLifecycle) resume(ctx context.Context, r *Record, resume func(Recor
 	var work Worker
 	l.guard("resume task", func() { work = resume(r.Clone()) })
 	if work == nil {
+		if t.isRunning() || t.hasContexts() {
+			return false, nil // the host has run it otherwise
+		}
 		if _, again := l.unresumed.LoadOrStore(r.Tool, true); !again {
 			l.logFailure("unfinished task has no worker", slog.String("tool", r.Tool), slog.String("task", taskDigest(r.ID)))
 		}

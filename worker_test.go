@@ -405,7 +405,7 @@ func TestOneWorkerAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		broken := errors.New("broken")
 		store := &flawed{shared: newShared()}
-		l := open(t, store, nil)
+		l := open(t, store, &durabletasks.Options{Logger: silent})
 		id := create(t, l, nil)
 		for range 3 {
 			stop := make(chan struct{})
@@ -1124,7 +1124,7 @@ func TestClockPanics(t *testing.T) {
 		id := create(t, l, nil)
 		h := handle(t, l, id)
 		h.Context()
-		for readings := range 3 {
+		for readings := range 4 {
 			key := fmt.Sprint("k", readings)
 			w := request(h, key)
 			left.Store(int64(readings))
@@ -1150,7 +1150,7 @@ func TestClockPanics(t *testing.T) {
 				t.Fatalf("%d readings: the waiter was not told", readings)
 			}
 		}
-		for readings := range 3 {
+		for readings := range 4 {
 			left.Store(int64(readings))
 			survive(func() { l.StartTask(ctx, nil, sleeping) })
 			left.Store(-1)
@@ -1179,7 +1179,7 @@ func TestClockPanicsAtTheExpiry(t *testing.T) {
 			return time.Now()
 		}
 		behind := func() time.Time { return time.Now().Add(-5 * second) } // so that there is something to look at
-		l := open(t, shared{&durabletasks.MemStore{Now: behind}}, &durabletasks.Options{Now: clock, SweepInterval: durabletasks.NoLimit})
+		l := open(t, shared{&durabletasks.MemStore{Now: behind}}, &durabletasks.Options{Now: clock, SweepInterval: durabletasks.NoLimit, Logger: silent})
 		hctx := handle(t, l, create(t, l, &durabletasks.CreateOptions{TTL: time.Minute})).Context()
 		time.Sleep(59 * second)
 		broken.Store(true)

@@ -187,7 +187,7 @@ func ExampleHandle_RequestInput() {
 			return wire.JSON{}, err
 		}
 		answers, err := h.RequestInput(ctx, map[string]wire.JSON{"table": request},
-			&durabletasks.InputOptions{Timeout: 10 * time.Minute}) // also if the server restarts meanwhile
+			&durabletasks.InputOptions{Timeout: 10 * time.Minute}) // even if the server restarts meanwhile
 		if errors.Is(err, durabletasks.ErrUnanswered) {
 			return wire.MustParse(`{"content":[{"type":"text","text":"No table was reserved."}]}`), nil
 		}

@@ -204,21 +204,34 @@ func unanswered(r *Record) map[string]wire.JSON {
 	return requests
 }
 
-// deadlines returns the keys of the open questions whose time to answer is over
-// at now, and the deadline of the next one; zero if no other has a deadline.
-func deadlines(r *Record, now time.Time) (overdue []string, next time.Time) {
+// openDeadlines returns the deadlines of the open questions that have one, by
+// key.
+func openDeadlines(r *Record) map[string]time.Time {
+	var deadlines map[string]time.Time
 	open := unanswered(r)
 	for _, q := range r.Questions {
-		if _, ok := open[q.Key]; !ok || q.Deadline.IsZero() {
-			continue
-		}
-		if !now.Before(q.Deadline) {
-			overdue = append(overdue, q.Key)
-		} else if next.IsZero() || q.Deadline.Before(next) {
-			next = q.Deadline
+		if _, ok := open[q.Key]; ok && !q.Deadline.IsZero() {
+			if deadlines == nil {
+				deadlines = make(map[string]time.Time)
+			}
+			deadlines[q.Key] = q.Deadline
 		}
 	}
-	return overdue, next
+	return deadlines
+}
+
+// overdue returns the keys of the deadlines that are over, sorted, and how long
+// it is until the next of the others; 0 if there is none.
+func (l *TaskLifecycle) overdue(deadlines map[string]time.Time) (keys []string, next time.Duration) {
+	for key, deadline := range deadlines {
+		if left := deadline.Sub(l.steadyNow()); left <= 0 {
+			keys = append(keys, key)
+		} else if next == 0 || left < next {
+			next = left
+		}
+	}
+	slices.Sort(keys)
+	return keys, next
 }
 
 // await waits until no question with one of the keys is open. What it reports
@@ -248,8 +261,7 @@ func (h *Handle) await(ctx context.Context, t *localTask, changes *listener, key
 		if first {
 			l.armExpiry(t, &r, 0)
 		}
-		now := l.steadyNow()
-		overdue, next := deadlines(&r, now) // all that is open is this call's
+		overdue, left := l.overdue(openDeadlines(&r)) // all that is open is this call's
 		if len(overdue) > 0 {
 			early = false
 			if err := h.withdrawOpen(context.WithoutCancel(ctx), overdue); err != nil {
@@ -258,8 +270,7 @@ func (h *Handle) await(ctx context.Context, t *localTask, changes *listener, key
 			continue
 		}
 		var due <-chan time.Time
-		if !next.IsZero() {
-			left := next.Sub(now)
+		if left > 0 {
 			if early {
 				left = max(left, refreshDelay) // a clock that stands still keeps nobody busy
 			}

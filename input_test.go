@@ -396,13 +396,18 @@ func TestTimeout(t *testing.T) {
 		k.shows("c")
 		k.returns("after the end", k.asks(forms("c"), timeout), nil, "Unanswered")
 		k.shows()
-		// An answer that was given in that time counts.
-		k.asks(forms("d"), timeout)
+		// An answer that comes later is late, even if nobody has withdrawn the
+		// question yet; one that came before counts.
+		k.asks(forms("d", "e"), timeout)
+		k.l.Close()
+		time.Sleep(second)
+		k.restart()
+		k.update(accepts("e"))
 		k.l.Close()
 		time.Sleep(time.Minute)
 		k.restart()
-		k.update(accepts("d"))
-		k.returns("answered late", k.asks(forms("d"), timeout), accepts("d"), "ok")
+		k.ignores("d")
+		k.returns("answered late", k.asks(forms("d", "e"), timeout), accepts("e"), "Unanswered")
 	})
 }
 

@@ -415,7 +415,7 @@ func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponse
 			return nothing, ErrNotFound
 		}
 		ignored = nil
-		overdue, _ := deadlines(r, l.steadyNow())
+		overdue, _ := l.overdue(openDeadlines(r))
 		applied := 0
 		for _, key := range slices.Sorted(maps.Keys(inputResponses)) {
 			request, asked := r.InputRequests[key]

@@ -1216,7 +1216,11 @@ func (s *sim) request(t *rapid.T) {
 			round[key] = text
 			commits = true
 		}
-		left := slices.DeleteFunc(k.open(slices.Collect(maps.Keys(k.requests))), func(key string) bool { return round[key] != "" })
+		// A call that waits withdraws what it does not ask.
+		var left []string
+		if commits || len(k.open(keys)) > 0 {
+			left = slices.DeleteFunc(k.open(slices.Collect(maps.Keys(k.requests))), func(key string) bool { return round[key] != "" })
+		}
 		if commits || len(left) > 0 {
 			k.status = "input_required"
 			k.requests = round
@@ -1238,8 +1242,10 @@ func (s *sim) request(t *rapid.T) {
 // deadline returns when a question's time is over that was asked between begun
 // and now; which moment exactly is taken from the store, within these bounds.
 func (s *sim) deadline(id, key string, begun time.Time, timeout time.Duration) time.Time {
-	lo := begun.Add(timeout).UTC().Truncate(time.Millisecond)
-	hi := s.now().Add(timeout).UTC().Truncate(time.Millisecond)
+	up := func(t time.Time) time.Time { // whole milliseconds, and never earlier
+		return t.Add(timeout + time.Millisecond - 1).UTC().Truncate(time.Millisecond)
+	}
+	lo, hi := up(begun), up(s.now())
 	if r, err := s.disk.Get(ctx, id); err == nil {
 		for _, q := range r.Questions {
 			if q.Key == key && !q.Deadline.Before(lo) && !q.Deadline.After(hi) {
@@ -1496,7 +1502,7 @@ func (s *sim) late(k *modelTask, at time.Time) {
 	case gives && k.cancel:
 		s.waiterEnds(k, "Cancelled")
 	case gives:
-		s.handed(k, context.DeadlineExceeded.Error())
+		s.handed(k, "Unanswered")
 	}
 }
 

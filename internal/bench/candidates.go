@@ -17,14 +17,14 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// candidate keeps records. get is nil where there is nothing to get.
+// candidate keeps records. get is nil if it cannot read them.
 type candidate struct {
 	create func(id string) error
 	get    func(id string) error
 	close  func() error
 }
 
-// opener opens a candidate in a directory, for some writers at once.
+// opener opens a candidate in a directory, for a number of concurrent writers.
 type opener struct {
 	name string
 	open func(dir string, sync bool, writers int) (*candidate, error)
@@ -44,7 +44,7 @@ var (
 	payload = wire.MustParse(`{"tool":"crawl","arguments":{"url":"https://example.com/start","depth":3,"include":["/docs","/blog"],` +
 		`"exclude":["/private","/tmp"],"headers":{"accept":"text/html","user-agent":"crawler/1.0"},"limit":1000}}`)
 
-	// value is what the others store of the same record.
+	// value is the record as the other candidates store it.
 	value = make([]byte, 264)
 )
 
@@ -67,15 +67,15 @@ func openStore(dir string, sync bool, _ int) (*candidate, error) {
 	}, nil
 }
 
-// openAppend appends to a file. With sync, those who come while another one
-// syncs are written and synced together, by the first of them.
+// openAppend appends to a file. With sync, the writers that arrive during a sync
+// form a group, which its first member writes and syncs.
 func openAppend(dir string, sync_ bool, writers int) (*candidate, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	entry := make([]byte, 36+len(value))
-	var mu sync.Mutex // held by whoever writes
+	var mu sync.Mutex // held during a write
 	write := func(b []byte) error {
 		if _, err := f.Write(b); err != nil || !sync_ {
 			return err

@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	rounds   = flag.Int("rounds", 5, "how often each candidate takes its turn")
-	duration = flag.Duration("for", 300*time.Millisecond, "how long a turn takes")
-	parent   = flag.String("dir", "", "where to put the data; empty: the system's temporary directory")
+	rounds   = flag.Int("rounds", 5, "how often to run each candidate")
+	duration = flag.Duration("for", 300*time.Millisecond, "how long each run takes")
+	parent   = flag.String("dir", "", "the directory for the data; default: the system's temporary directory")
 	only     = flag.String("only", "", "run only the measurements whose name contains this")
 	large    = flag.Bool("large", false, "also measure with a million tasks")
 )
@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// scratch returns a new directory and what removes it.
+// scratch returns a new directory and a function that removes it.
 func scratch() (string, func()) {
 	dir, err := os.MkdirTemp(*parent, "durabletasks-bench-")
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wal"
 )
 
-// id is as random as a UUID, and reproducible.
+// id returns the i-th id, which looks as random as a UUID.
 func id(i int) string {
 	h := uint64(i) * 0x9E3779B97F4A7C15
 	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", uint32(h), uint16(h>>32), h>>48&0xFFF, h>>52&0xFFF, i)
 }
 
-// creates measures how many records a second some writers create.
+// creates measures how many records per second concurrent writers create.
 func creates(sync_ bool, writers int) {
 	names, rates := make([]string, len(openers)), make([][]float64, len(openers))
 	for range *rounds {
@@ -48,7 +48,7 @@ func creates(sync_ bool, writers int) {
 	table(names, rates)
 }
 
-// gets measures how many random records of 100,000 a second one reader gets.
+// gets measures how many random records of 100,000 one reader gets per second.
 func gets() {
 	const n = 100_000
 	ids := make([]string, n)
@@ -64,7 +64,7 @@ func gets() {
 		check(err)
 		var wg sync.WaitGroup
 		var next atomic.Int64
-		for range 64 { // bbolt's Batch waits for company
+		for range 64 { // bbolt's Batch waits for other writers
 			wg.Go(func() {
 				for {
 					i := int(next.Add(1)) - 1
@@ -104,10 +104,10 @@ func sizes() []int {
 	return s
 }
 
-// cleaning measures how long one writer's updates of random tasks take while
-// the log is cleaned all the time, and how large the log gets.
+// cleaning measures how long one writer's updates of random tasks take while the
+// store cleans its log all the time, and how large the log gets.
 func cleaning() {
-	fmt.Println("| live tasks | updates | per second | p50 | p99.9 | longest | log, of what lives |\n|---:|---:|---:|---:|---:|---:|---:|")
+	fmt.Println("| live tasks | updates | per second | p50 | p99.9 | longest | log, relative to live records |\n|---:|---:|---:|---:|---:|---:|---:|")
 	for _, n := range sizes() {
 		dir, remove := scratch()
 		s, err := wal.Open(dir, nil)
@@ -117,7 +117,7 @@ func cleaning() {
 			ids[i] = id(i)
 			check(s.Create(ctx, record(ids[i])))
 		}
-		// Enough to go through the whole log some times.
+		// Enough to rewrite the whole log several times.
 		updates := max(8*n, 300_000)
 		took := make([]time.Duration, 0, updates)
 		peak := int64(0)
@@ -157,7 +157,7 @@ func logSize(dir string) (n int64) {
 	return n
 }
 
-// reopens measures how long opening takes, and the memory for each task.
+// reopens measures how long opening takes, and the memory per task.
 func reopens() {
 	fmt.Println("| tasks | opened in | memory per task |\n|---:|---:|---:|")
 	for _, n := range sizes() {

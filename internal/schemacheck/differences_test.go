@@ -157,7 +157,7 @@ var differences = []difference{
 		examples: []example{{"", form(`{"type":"string","enumNames":["A"]}`)}},
 	},
 	{
-		name:    "a resource with a wrong text beside a good blob, or the other way round",
+		name:    "a resource with a wrong text with a good blob, or vice versa",
 		reason:  "The official client refuses it.",
 		refused: byWire, at: regexp.MustCompile(`/resource/(text|blob)$`),
 		holds: valueThat(func(v any) bool { _, ok := v.(string); return !ok }),

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEngineViews drives one task of an engine at random, and validates what
-// its client is shown after each step.
+// TestEngineViews takes random steps with one task of an engine, and validates
+// what its client sees after each.
 func TestEngineViews(t *testing.T) {
 	v := newVerdicts(t)
 	created := v.ext.validator(ext + "#/$defs/CreateTaskResult")

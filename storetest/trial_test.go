@@ -238,6 +238,7 @@ func TestNoHintForTheStoresOwnMistakes(t *testing.T) {
 
 // TestHangsBeforeTheDeadline has a deadline as go test's -timeout makes it.
 func TestHangsBeforeTheDeadline(t *testing.T) {
+	t.Parallel()
 	s := subject(func(p *planted) { p.create = func(ctx, record) error { select {} } })
 	began := time.Now()
 	outcomes := storetest.OutcomesBefore(t, s, time.Now().Add(3*time.Second))

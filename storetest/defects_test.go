@@ -53,10 +53,12 @@ func TestMain(m *testing.M) {
 // TestDefects is the proof of the suite: each defect makes the checks fail
 // that are for it, and no others; each check has a defect that it finds.
 func TestDefects(t *testing.T) {
-	for _, waits := range []bool{false, true} {
-		none := defect{plant: func(*planted) {}, shared: true, waits: waits}
+	for _, none := range []defect{
+		{name: "the store without a defect", plant: func(*planted) {}, shared: true},
+		{name: "a slow store", plant: slow, shared: true, waits: true},
+	} {
 		if failed := none.failing(t, 0, everyCheck); len(failed) > 0 {
-			t.Fatalf("checks fail on the store without a defect: %v", failed)
+			t.Fatalf("checks fail on %s: %v", none.name, failed)
 		}
 	}
 	found := make(map[string]bool)
@@ -192,6 +194,20 @@ func TestTornFields(t *testing.T) {
 // betweenLookAndWrite lets others in after the store has looked and before it
 // writes. In a bubble it returns when nobody else can go on.
 func betweenLookAndWrite() { time.Sleep(time.Millisecond) }
+
+// slow makes every call take time before and after it does something.
+func slow(p *planted) {
+	wait := func() func() {
+		betweenLookAndWrite()
+		return betweenLookAndWrite
+	}
+	p.create = func(c ctx, r record) error { defer wait()(); return p.doCreate(c, r) }
+	p.get = func(c ctx, id string) (record, error) { defer wait()(); return p.doGet(c, id) }
+	p.update = func(c ctx, next record) error { defer wait()(); return p.doUpdate(c, next) }
+	p.sweep = func(c ctx, now time.Time) (int, error) { defer wait()(); return p.doSweep(c, now) }
+	p.scan = func(c ctx, visit func(record) bool) error { defer wait()(); return p.doScan(c, visit) }
+	p.close = func() error { defer wait()(); return p.doClose() }
+}
 
 // lock is a mutex for which a bubble knows that a goroutine waits for it.
 type lock chan struct{}

@@ -128,7 +128,7 @@ func (t *trial) updateUnderReaders(id string, read func()) {
 				notify(begun)
 				read()
 				notify(ended)
-				if n%100 == 0 {
+				if n%20 == 0 {
 					time.Sleep(time.Millisecond) // in a bubble, an Update that waits for its time goes on only now
 				}
 			}

@@ -39,27 +39,30 @@ func (c check) runInBubble(bubble *testing.T, t *trial) {
 		t.elsewhere = new(Clock).Now
 	}
 	t.subject.Now, t.subject.Advance = time.Now, time.Sleep
-	t.attempt(c, func() {
-		var number string
-		performed := false
-		defer func() {
-			if p := recover(); p != nil && performed {
-				t.errorf("goroutines outlive Close, which releases what the store holds:\n\n%s", stacks(number))
-			} else if p != nil {
-				t.errorf("%v; calls that have not returned: %s\n\n%s", p, t.calls.names(), stacks(number))
-			}
+	t.attempt(c, func() { t.performInBubble(bubble, c) })
+}
+
+// performInBubble performs the check in a bubble of the test bubble.
+func (t *trial) performInBubble(bubble *testing.T, c check) {
+	var number string
+	performed := false
+	defer func() {
+		if p := recover(); p != nil && performed {
+			t.errorf("goroutines outlive Close, which releases what the store holds:\n\n%s", stacks(number))
+		} else if p != nil {
+			t.errorf("%v; calls that have not returned: %s\n\n%s", p, t.calls.names(), stacks(number))
+		}
+	}()
+	synctest.Test(bubble, func(tb *testing.T) {
+		number = bubbleNumber()
+		t.tb = tb
+		ended := make(chan struct{})
+		go func() { // which a failure ends; the goroutine of a bubble's test must return
+			defer close(ended)
+			t.perform(c)
 		}()
-		synctest.Test(bubble, func(tb *testing.T) {
-			number = bubbleNumber()
-			t.tb = tb
-			ended := make(chan struct{})
-			go func() { // which a failure ends; the goroutine of a bubble's test must return
-				defer close(ended)
-				t.perform(c)
-			}()
-			<-ended
-			performed = true
-		})
+		<-ended
+		performed = true
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
 )
@@ -97,6 +98,9 @@ func (t *trial) closeUnder(n int, call func(i, count int) error) {
 			}
 			if count == 2 {
 				once.Do(running.Done)
+			}
+			if count%100 == 99 {
+				time.Sleep(time.Millisecond) // in a bubble, a Close that waits for its time goes on only now
 			}
 			runtime.Gosched() // to the closers
 		}

@@ -90,7 +90,8 @@ var closeDefects = []defect{
 		also:  everything, // many end with an empty store
 	},
 	{
-		name: "a call that meets a close reports what broke",
+		name:  "a call that meets a close reports what broke",
+		waits: true,
 		plant: func(p *planted) {
 			var closing atomic.Bool
 			p.close = func() error {

@@ -9,7 +9,8 @@ import (
 
 var concurrencyDefects = []defect{
 	{
-		name: "reads of two tasks meet",
+		name:  "reads of two tasks meet",
+		waits: true,
 		plant: func(p *planted) {
 			reading := make(map[string]int)
 			p.get = func(c ctx, id string) (record, error) {
@@ -33,7 +34,8 @@ var concurrencyDefects = []defect{
 		fails: []string{"S14/tasks-do-not-mix", "S14/every-method-at-once"},
 	},
 	{
-		name: "records are handed out by a buffer that all share",
+		name:  "records are handed out by a buffer that all share",
+		waits: true,
 		plant: func(p *planted) {
 			var buffer record
 			p.get = func(c ctx, id string) (record, error) {
@@ -51,7 +53,8 @@ var concurrencyDefects = []defect{
 		also:  append([]string{"S06/*", "S12/*"}, everyRace...),
 	},
 	{
-		name: "a store in use is busy",
+		name:  "a store in use is busy",
+		waits: true,
 		plant: func(p *planted) {
 			var using sync.Mutex
 			p.sweep = func(c ctx, now time.Time) (int, error) {
@@ -67,7 +70,8 @@ var concurrencyDefects = []defect{
 		also:  []string{"S10/concurrent-sweeps-count-once"},
 	},
 	{
-		name: "an update is lost to an update of another task",
+		name:  "an update is lost to an update of another task",
+		waits: true,
 		plant: func(p *planted) {
 			p.update = func(c ctx, next record) error {
 				p.mu.Lock()

@@ -51,7 +51,8 @@ var contextDefects = []defect{
 		also:  []string{"S13/cancelled-meanwhile-is-all-or-nothing", "S11/refused-calls-leave-nothing"},
 	},
 	{
-		name: "update reports a context that ended after the commit",
+		name:  "update reports a context that ended after the commit",
+		waits: true,
 		plant: func(p *planted) {
 			p.update = func(c ctx, next record) error {
 				err := p.doUpdate(c, next)

@@ -213,7 +213,8 @@ var createDefects = []defect{
 		fails: []string{"S02/expired-id-is-refused-or-free"},
 	},
 	{
-		name: "create looks first and writes later",
+		name:  "create looks first and writes later",
+		waits: true,
 		plant: func(p *planted) {
 			p.create = func(c ctx, r record) error {
 				p.mu.Lock()

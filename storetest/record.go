@@ -101,10 +101,11 @@ func number(format string, n int) wire.JSON {
 	return wire.MustParse(fmt.Sprintf(format, n))
 }
 
-// mebibytes and bulk are different values of 1 MiB, and of 32 KiB.
+// mebibytes and bulk return different values of 1 MiB and of 32 KiB.
 var (
-	mebibytes = sync.OnceValue(func() [3]wire.JSON { return repeated(1 << 20) })
-	bulk      = sync.OnceValue(func() [3]wire.JSON { return repeated(32 << 10) })
+	mebibytes    = sync.OnceValue(func() [3]wire.JSON { return repeated(1 << 20) })
+	halfMebibyte = sync.OnceValue(func() wire.JSON { return repeated(1 << 19)[0] })
+	bulk         = sync.OnceValue(func() [3]wire.JSON { return repeated(32 << 10) })
 )
 
 func repeated(n int) (values [3]wire.JSON) {
@@ -127,99 +128,101 @@ func text(s string) wire.JSON {
 // container is equal to an empty one.
 func diff(got, want durabletasks.Record) string {
 	var d differences
-	d.add("ID", got.ID == want.ID, quoted(got.ID), quoted(want.ID))
-	d.add("Status", got.Status == want.Status, got.Status, want.Status)
-	d.add("StatusMessage", got.StatusMessage == want.StatusMessage, quoted(got.StatusMessage), quoted(want.StatusMessage))
-	d.add("CreatedAt", sameTime(got.CreatedAt, want.CreatedAt), located(got.CreatedAt), located(want.CreatedAt))
-	d.add("LastUpdatedAt", sameTime(got.LastUpdatedAt, want.LastUpdatedAt), located(got.LastUpdatedAt), located(want.LastUpdatedAt))
-	d.add("TTL", got.TTL == want.TTL, got.TTL, want.TTL)
-	d.add("PollInterval", got.PollInterval == want.PollInterval, got.PollInterval, want.PollInterval)
-	d.addMap("InputRequests", got.InputRequests, want.InputRequests)
-	d.addMap("InputResponses", got.InputResponses, want.InputResponses)
-	d.addQuestions(got.Questions, want.Questions)
-	d.addJSON("Result", got.Result, want.Result)
-	d.addJSON("Error", got.Error, want.Error)
-	d.add("Owner", got.Owner == want.Owner, quoted(got.Owner), quoted(want.Owner))
-	d.add("CancelRequested", got.CancelRequested == want.CancelRequested, got.CancelRequested, want.CancelRequested)
-	d.add("Tool", got.Tool == want.Tool, quoted(got.Tool), quoted(want.Tool))
-	d.add("UnsupportedInput", got.UnsupportedInput == want.UnsupportedInput, uint8(got.UnsupportedInput), uint8(want.UnsupportedInput))
-	d.addJSON("Payload", got.Payload, want.Payload)
-	d.addJSON("Checkpoint", got.Checkpoint, want.Checkpoint)
-	d.add("Version", got.Version == want.Version, got.Version, want.Version)
+	field(&d, "ID", got.ID, want.ID, clip)
+	field(&d, "Status", got.Status, want.Status, shown)
+	field(&d, "StatusMessage", got.StatusMessage, want.StatusMessage, clip)
+	d.time("CreatedAt", got.CreatedAt, want.CreatedAt)
+	d.time("LastUpdatedAt", got.LastUpdatedAt, want.LastUpdatedAt)
+	field(&d, "TTL", got.TTL, want.TTL, shown)
+	field(&d, "PollInterval", got.PollInterval, want.PollInterval, shown)
+	d.maps("InputRequests", got.InputRequests, want.InputRequests)
+	d.maps("InputResponses", got.InputResponses, want.InputResponses)
+	d.questions(got.Questions, want.Questions)
+	field(&d, "Result", got.Result, want.Result, clipJSON)
+	field(&d, "Error", got.Error, want.Error, clipJSON)
+	field(&d, "Owner", got.Owner, want.Owner, clip)
+	field(&d, "Tool", got.Tool, want.Tool, clip)
+	field(&d, "CancelRequested", got.CancelRequested, want.CancelRequested, shown)
+	field(&d, "UnsupportedInput", uint8(got.UnsupportedInput), uint8(want.UnsupportedInput), shown)
+	field(&d, "Payload", got.Payload, want.Payload, clipJSON)
+	field(&d, "Checkpoint", got.Checkpoint, want.Checkpoint, clipJSON)
+	field(&d, "Version", got.Version, want.Version, shown)
 	return strings.Join(d, "; ")
 }
 
+// differences are what diff finds. Equal records, which are almost all, cost no
+// allocation.
 type differences []string
 
-func (d *differences) add(field string, equal bool, got, want any) {
-	if !equal {
-		*d = append(*d, fmt.Sprintf("%s is %v, want %v", field, got, want))
+func (d *differences) add(name, got, want string) {
+	*d = append(*d, fmt.Sprintf("%s is %s, want %s", name, got, want))
+}
+
+// field compares two values of a field, which show turns into a text.
+func field[T comparable](d *differences, name string, got, want T, show func(T) string) {
+	if got != want {
+		d.add(name, show(got), show(want))
 	}
 }
 
-func (d *differences) addJSON(field string, got, want wire.JSON) {
-	d.add(field, got == want, quotedJSON(got), quotedJSON(want))
+func (d *differences) time(name string, got, want time.Time) {
+	if !sameTime(got, want) {
+		d.add(name, located(got), located(want))
+	}
 }
 
-func (d *differences) addMap(field string, got, want map[string]wire.JSON) {
+func (d *differences) maps(name string, got, want map[string]wire.JSON) {
+	if maps.Equal(got, want) {
+		return
+	}
 	for _, key := range slices.Sorted(maps.Keys(got)) {
 		if _, ok := want[key]; !ok {
-			d.add(field, false, "with a key "+clip(key), "without it")
+			*d = append(*d, fmt.Sprintf("%s has the key %s, want none", name, clip(key)))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if value, ok := got[key]; !ok {
-			d.add(field, false, "without the key "+clip(key), "with it")
+		if value, ok := got[key]; ok {
+			field(d, name+"["+clip(key)+"]", value, want[key], clipJSON)
 		} else {
-			if value != want[key] {
-				d.addJSON(field+"["+clip(key)+"]", value, want[key])
-			}
+			*d = append(*d, fmt.Sprintf("%s does not have the key %s", name, clip(key)))
 		}
 	}
 }
 
-// addQuestions compares two lists. Of lists of the same length it names what
-// differs in the first two questions that do.
-func (d *differences) addQuestions(got, want []durabletasks.Question) {
+// questions compares two lists. Of lists of one length it compares the first
+// two questions that differ.
+func (d *differences) questions(got, want []durabletasks.Question) {
 	if len(got) != len(want) {
 		*d = append(*d, fmt.Sprintf("Questions has %d entries, want %d", len(got), len(want)))
 		return
 	}
-	for i, q := range got {
-		before, field := len(*d), fmt.Sprintf("Questions[%d]", i)
-		d.add(field+".Key", q.Key == want[i].Key, quoted(q.Key), quoted(want[i].Key))
-		d.add(field+".Digest", q.Digest == want[i].Digest, hex.EncodeToString(q.Digest[:]), hex.EncodeToString(want[i].Digest[:]))
-		d.add(field+".Deadline", sameTime(q.Deadline, want[i].Deadline), located(q.Deadline), located(want[i].Deadline))
-		if len(*d) > before {
+	for i := range got {
+		g, w := &got[i], &want[i]
+		if g.Key != w.Key || g.Digest != w.Digest || !sameTime(g.Deadline, w.Deadline) {
+			name := fmt.Sprintf("Questions[%d]", i)
+			field(d, name+".Key", g.Key, w.Key, clip)
+			field(d, name+".Digest", g.Digest, w.Digest, func(b [16]byte) string { return hex.EncodeToString(b[:]) })
+			d.time(name+".Deadline", g.Deadline, w.Deadline)
 			return
 		}
 	}
 }
 
-// quoted, quotedJSON and located print as a failure shows them: quoted and cut
-// short; a time with its location unless that is UTC, because a location may be
-// named UTC and be another.
-type (
-	quoted     string
-	quotedJSON wire.JSON
-	located    time.Time
-)
+// sameTime reports whether two times are the same moment, both in UTC.
+func sameTime(got, want time.Time) bool {
+	return got.Equal(want) && got.Location() == want.Location()
+}
 
-func (l located) String() string {
-	if t := time.Time(l); t.Location() != time.UTC {
+// located returns the time with its location unless that is UTC: another
+// location may print like UTC.
+func located(t time.Time) string {
+	if t.Location() != time.UTC {
 		return fmt.Sprintf("%v (whose Location is %q and not time.UTC)", t, t.Location())
 	}
-	return time.Time(l).String()
+	return t.String()
 }
 
-func (q quoted) String() string { return clip(string(q)) }
-
-func (q quotedJSON) String() string {
-	if j := wire.JSON(q); !j.IsZero() {
-		return clip(j.String())
-	}
-	return "absent"
-}
+func shown[T any](v T) string { return fmt.Sprint(v) }
 
 // clip quotes a text, shortened if it is long.
 func clip(s string) string {
@@ -229,7 +232,15 @@ func clip(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// sameTime reports whether two times are the same moment, both in UTC.
-func sameTime(got, want time.Time) bool {
-	return got.Equal(want) && got.Location() == want.Location()
+// clipJSON quotes a JSON value, shortened if it is long.
+func clipJSON(j wire.JSON) string {
+	if j.IsZero() {
+		return "absent"
+	}
+	return clip(j.String())
 }
+
+// quoted is a text that prints clipped.
+type quoted string
+
+func (q quoted) String() string { return clip(string(q)) }

@@ -164,7 +164,8 @@ var reopenDefects = []defect{
 		fails: []string{"S11/reopened-store-goes-on"},
 	},
 	{
-		name: "close saves before it stops the writers",
+		name:  "close saves before it stops the writers",
+		waits: true,
 		plant: func(p *planted) {
 			var saved map[string]record
 			p.close = func() error {

@@ -212,7 +212,8 @@ var scanDefects = []defect{
 		fails: []string{"Scanner/reports-closed"},
 	},
 	{
-		name: "a scan looks at the status first and at the record later",
+		name:  "a scan looks at the status first and at the record later",
+		waits: true,
 		plant: func(p *planted) {
 			p.scan = func(c ctx, visit func(record) bool) error {
 				return p.doScan(c, func(r record) bool {

@@ -2,7 +2,6 @@ package storetest_test
 
 import (
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/mcp-durable-tasks/durabletasks"
@@ -30,12 +29,13 @@ var shareDefects = []defect{
 	},
 	{
 		name:   "an instance knows the ids that it has created",
+		waits:  true,
 		shared: true,
 		plant: func(p *planted) {
-			var mu sync.Mutex // of this instance alone
+			own := newLock() // of this instance alone
 			p.create = func(c ctx, r record) error {
-				mu.Lock()
-				defer mu.Unlock()
+				own.lock()
+				defer own.unlock()
 				_, err := p.doGet(c, r.ID)
 				betweenLookAndWrite()
 				if errors.Is(err, durabletasks.ErrNotFound) {
@@ -52,12 +52,13 @@ var shareDefects = []defect{
 	},
 	{
 		name:   "an instance compares versions under its own lock",
+		waits:  true,
 		shared: true,
 		plant: func(p *planted) {
-			var mu sync.Mutex // of this instance alone
+			own := newLock() // of this instance alone
 			p.update = func(c ctx, next record) error {
-				mu.Lock()
-				defer mu.Unlock()
+				own.lock()
+				defer own.unlock()
 				if err := p.lookFirst(c, next); err != nil {
 					return err
 				}
@@ -73,12 +74,13 @@ var shareDefects = []defect{
 	},
 	{
 		name:   "instances sweep the same records",
+		waits:  true,
 		shared: true,
 		plant: func(p *planted) {
-			var mu sync.Mutex // of this instance alone
+			own := newLock() // of this instance alone
 			p.sweep = func(c ctx, now time.Time) (int, error) {
-				mu.Lock()
-				defer mu.Unlock()
+				own.lock()
+				defer own.unlock()
 				p.mu.Lock()
 				n := 0
 				for _, r := range p.records {

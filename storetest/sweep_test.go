@@ -213,7 +213,8 @@ var sweepDefects = []defect{
 		fails: []string{"S10/no-limit-is-never-swept"},
 	},
 	{
-		name: "two sweeps count the same record",
+		name:  "two sweeps count the same record",
+		waits: true,
 		plant: func(p *planted) {
 			p.sweep = func(c ctx, now time.Time) (int, error) {
 				p.mu.Lock()
@@ -283,7 +284,8 @@ var sweepDefects = []defect{
 		also:  []string{"S10/clock-that-went-back-finds-all", "S10/clock-that-went-back-finds-all-after-a-reopen"},
 	},
 	{
-		name: "a sweep looks first and removes later",
+		name:  "a sweep looks first and removes later",
+		waits: true,
 		plant: func(p *planted) {
 			p.sweep = func(c ctx, now time.Time) (int, error) {
 				p.mu.Lock()
@@ -314,7 +316,8 @@ var sweepDefects = []defect{
 		fails: []string{"S10/update-and-sweep-agree"},
 	},
 	{
-		name: "an update brings back what a sweep removed meanwhile",
+		name:  "an update brings back what a sweep removed meanwhile",
+		waits: true,
 		plant: func(p *planted) {
 			p.update = func(c ctx, next record) error {
 				if err := p.lookFirst(c, next); err != nil {

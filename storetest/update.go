@@ -208,7 +208,7 @@ func noUpdateIsLost(t *trial) {
 			r := t.get("task")
 			var n int
 			if err := r.Checkpoint.Decode(&n); err != nil {
-				t.fatalf("Checkpoint is %v: %v", quotedJSON(r.Checkpoint), err)
+				t.fatalf("Checkpoint is %v: %v", clipJSON(r.Checkpoint), err)
 			}
 			r.Checkpoint = number("%d", n+1)
 			if err := t.store.Update(context.Background(), r); err == nil {

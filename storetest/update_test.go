@@ -158,7 +158,8 @@ var updateDefects = []defect{
 		fails: []string{"S06/times-decide-nothing"},
 	},
 	{
-		name: "an update looks first and writes later",
+		name:  "an update looks first and writes later",
+		waits: true,
 		plant: func(p *planted) {
 			p.update = func(c ctx, next record) error {
 				if err := p.lookFirst(c, next); err != nil {

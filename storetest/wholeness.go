@@ -102,34 +102,50 @@ func readersSeeWhole(t *trial) {
 
 // updateUnderReaders updates a stamped task from version 0 on while some
 // goroutines read. Each update waits for a read to begin, or for one to end, so
-// that a fast store is not done before anybody looks.
+// that a fast store is not done before anybody reads.
 func (t *trial) updateUnderReaders(id string, read func()) {
 	const updates, readers = 60, 3
-	var begun, ended, reading atomic.Int64
+	begun, ended := make(chan struct{}), make(chan struct{})
+	notify := func(writer chan<- struct{}) {
+		select {
+		case writer <- struct{}{}:
+		default: // it does not wait for this
+		}
+		runtime.Gosched()
+	}
+	var reading atomic.Int64
 	reading.Store(readers)
+	left := make(chan struct{}) // closed when every reader has failed
 	var done atomic.Bool
 	t.parallel(1+readers, func(i int) {
 		if i > 0 {
-			defer reading.Add(-1)
-			for !done.Load() {
-				begun.Add(1)
+			defer func() {
+				if reading.Add(-1) == 0 {
+					close(left)
+				}
+			}()
+			for n := 1; !done.Load(); n++ {
+				notify(begun)
 				read()
-				ended.Add(1)
-				runtime.Gosched() // to the writer
+				notify(ended)
+				if n%20 == 0 {
+					time.Sleep(time.Millisecond) // in a bubble, an Update that waits for its time goes on only now
+				}
 			}
 			return
 		}
 		defer done.Store(true)
 		for version := range int64(updates) {
-			reads := &begun
+			reads := begun
 			if version%2 == 0 {
-				reads = &ended
+				reads = ended
 			}
-			for before := reads.Load(); reads.Load() == before && reading.Load() > 0; {
-				runtime.Gosched()
+			select {
+			case <-reads:
+			case <-left:
 			}
 			t.update(at(version, t.stamped(id, version+1)))
 		}
 	})
-	t.stored(t.stamped(id, updates), "after it was updated beside readers")
+	t.stored(t.stamped(id, updates), "after it was updated while others read it")
 }

@@ -61,7 +61,8 @@ var wholenessDefects = []defect{
 		fails: []string{"S08/keys-left-out-disappear"},
 	},
 	{
-		name: "the status is written before the rest",
+		name:  "the status is written before the rest",
+		waits: true,
 		plant: func(p *planted) {
 			p.update = func(c ctx, next record) error {
 				p.mu.Lock()

@@ -52,8 +52,10 @@ func childWriter(args []string) {
 // A child that is killed after each acknowledged step has lost none of them:
 // the next one finds at least as many.
 func TestKillAfterEachStep(t *testing.T) {
+	t.Parallel()
 	for _, sync := range []string{"false", "true"} {
 		t.Run("sync="+sync, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			for steps := 1; steps <= 12; steps++ {
 				c := start(t, "writer", dir, sync, fmt.Sprint(steps))
@@ -108,9 +110,11 @@ const lanes = 8
 // all the time, has lost nothing of what it said was done, and each of its
 // goroutines has at most the one step more that was under way.
 func TestKillAnywhere(t *testing.T) {
-	r := newRand(t)
+	t.Parallel()
 	for _, sync := range []string{"false", "true"} {
 		t.Run("sync="+sync, func(t *testing.T) {
+			t.Parallel()
+			r := newRand(t)
 			dir := t.TempDir()
 			acknowledged := [lanes]int64{}
 			for lane := range acknowledged {

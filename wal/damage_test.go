@@ -248,6 +248,7 @@ func smallLog(t *testing.T, dir string, opts *wal.Options) (files, []contents, s
 // Whatever the length at which the last segment is cut: the log opens with
 // what it held at some moment before, and stays that way.
 func TestCutAtEveryByte(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	whole, states, sc := smallLog(t, dir, nil)
 	name := whole.segments()[0]
@@ -280,6 +281,7 @@ func TestCutAtEveryByte(t *testing.T) {
 
 // Zeros after the end, or in place of it, are what a power loss leaves.
 func TestZeroTails(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	whole, states, sc := smallLog(t, dir, nil)
 	name := whole.segments()[0]
@@ -304,6 +306,7 @@ func TestZeroTails(t *testing.T) {
 // The beginning of an entry that runs past the end is torn, whatever follows
 // in it.
 func TestGarbageTail(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	whole, states, sc := smallLog(t, dir, nil)
 	name := whole.segments()[0]
@@ -320,8 +323,10 @@ func TestGarbageTail(t *testing.T) {
 // Each single bit that is flipped anywhere in a log is noticed, and refused:
 // also in its very last entry.
 func TestEveryBitFlip(t *testing.T) {
+	t.Parallel()
 	for _, sync := range []bool{false, true} {
 		t.Run(fmt.Sprintf("sync=%v", sync), func(t *testing.T) {
+			t.Parallel()
 			dir := ramDir(t)
 			sc := scripted(2)
 			s := mustOpen(t, dir, &wal.Options{Sync: sync})
@@ -352,6 +357,7 @@ func TestEveryBitFlip(t *testing.T) {
 }
 
 func TestTornCopiesAreBounded(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	mustClose(t, mustOpen(t, dir, nil))
 	c := newClock()
@@ -394,6 +400,7 @@ func TestTornCopiesAreBounded(t *testing.T) {
 
 // What is no regular file is not read, which might never end, but refused.
 func TestSegmentThatIsNoFile(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	mustClose(t, mustOpen(t, dir, nil))
 	next := filepath.Join(dir, "00000000000000000002")

@@ -71,6 +71,7 @@ func openFaulty(t testing.TB, dir string, opts *wal.Options, segment int) (*wal.
 // unknown, later writes are refused, reads answer from what was acknowledged,
 // Close gives the directory free, and a reopen decides.
 func TestFailureStopsWriting(t *testing.T) {
+	t.Parallel()
 	for _, step := range []string{"write", "sync", "sync directory"} {
 		t.Run(step, func(t *testing.T) {
 			dir := t.TempDir()
@@ -115,6 +116,7 @@ func TestFailureStopsWriting(t *testing.T) {
 
 // A write that fails half way leaves a torn end; nothing is built on it.
 func TestHalfAWrite(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s, f := openFaulty(t, dir, nil, 1<<20)
 	mustCreate(t, s, task("a"))
@@ -179,6 +181,7 @@ func openBlocked(t *testing.T, opts *wal.Options) *blocked {
 // Reads answer while a write is stuck in the disk, with what was committed
 // before it.
 func TestReadsDontWaitForWrites(t *testing.T) {
+	t.Parallel()
 	b := openBlocked(t, nil)
 	done := make(chan error)
 	go func() {
@@ -204,6 +207,7 @@ func TestReadsDontWaitForWrites(t *testing.T) {
 // A context that ends while its call waits for another's write leaves
 // nothing; one that ends while its own write is under way waits for it.
 func TestContextEndsWhileWaiting(t *testing.T) {
+	t.Parallel()
 	b := openBlocked(t, nil)
 	first := make(chan error)
 	firstCtx, cancelFirst := context.WithCancel(ctx)
@@ -229,6 +233,7 @@ func TestContextEndsWhileWaiting(t *testing.T) {
 
 // Those who wait while somebody writes are committed together.
 func TestWaitersShareOneWrite(t *testing.T) {
+	t.Parallel()
 	b := openBlocked(t, &wal.Options{Sync: true})
 	results := make(chan error)
 	go func() { results <- b.Create(ctx, task("first")) }()
@@ -259,6 +264,7 @@ func TestWaitersShareOneWrite(t *testing.T) {
 
 // Close lets the write that is under way finish, and refuses those who wait.
 func TestCloseWhileWriting(t *testing.T) {
+	t.Parallel()
 	b := openBlocked(t, nil)
 	first, second, closed := make(chan error), make(chan error), make(chan error)
 	go func() { first <- b.Create(ctx, task("first")) }()
@@ -281,6 +287,7 @@ func TestCloseWhileWriting(t *testing.T) {
 // A directory that cannot be used is a plain error, not corruption, and
 // nothing in it is changed.
 func TestUnusableDirectory(t *testing.T) {
+	t.Parallel()
 	parent := t.TempDir()
 	file := filepath.Join(parent, "file")
 	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
@@ -312,6 +319,7 @@ func TestUnusableDirectory(t *testing.T) {
 // A call that another one has taken along into its write waits for the
 // outcome, whatever happens to its context.
 func TestContextEndsWhileTakenAlong(t *testing.T) {
+	t.Parallel()
 	b := openBlocked(t, nil)
 	results := make(chan error, 3)
 	go func() { results <- b.Create(ctx, task("first")) }()
@@ -340,6 +348,7 @@ func TestContextEndsWhileTakenAlong(t *testing.T) {
 // An update that was on its way when a create took the place of its record,
 // which had expired, finds nothing any more.
 func TestUpdateBehindCreateOverExpired(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	b := openBlocked(t, &wal.Options{Now: c.now})
 	results := make(chan error, 1)
@@ -370,6 +379,7 @@ func TestUpdateBehindCreateOverExpired(t *testing.T) {
 // A panic in the middle of a commit is a failure like any other: nobody hangs,
 // and nothing is written after it.
 func TestPanicWhileCommitting(t *testing.T) {
+	t.Parallel()
 	at, free := make(chan struct{}), make(chan struct{})
 	writes := 0
 	s, err := wal.OpenSeam(t.TempDir(), fixed(nil), 1<<20, func(step string, _ int) error {
@@ -440,7 +450,12 @@ func TestFailureIsLoggedWithoutALogger(t *testing.T) {
 	torn := snapshot(t, dir)
 	torn["00000000000000000001"] += "\x7ftorn"
 	torn.restore(t, dir)
-	s, f := openFaulty(t, dir, nil, 4<<10)
+	f := &fault{after: -1, err: errDisk}
+	s, err := wal.OpenSeam(dir, &wal.Options{Now: newClock().now}, 4<<10, f.step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
 	if s.Torn() == nil {
 		t.Fatal("no torn end was removed")
 	}
@@ -469,6 +484,7 @@ func TestFailureIsLoggedWithoutALogger(t *testing.T) {
 
 // A logger that is set receives the repairs, too.
 func TestLogger(t *testing.T) {
+	t.Parallel()
 	var out strings.Builder
 	dir := ramDir(t)
 	mustClose(t, mustOpen(t, dir, nil))

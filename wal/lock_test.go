@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -33,6 +34,7 @@ func wantLocked(t *testing.T, dir string, err error, pid int) {
 }
 
 func TestSecondOpenInOneProcess(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := mustOpen(t, dir, nil)
 	_, err := wal.Open(dir, nil)
@@ -52,6 +54,7 @@ func TestSecondOpenInOneProcess(t *testing.T) {
 // when the directory looks as if it needed repair; and the lock dies with its
 // process.
 func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	mustClose(t, mustOpen(t, dir, nil))
 	holder := start(t, "hold", dir)
@@ -79,6 +82,7 @@ func TestTwoProcesses(t *testing.T) {
 }
 
 func TestLockWait(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := mustOpen(t, dir, nil)
 	opened := make(chan error)
@@ -105,8 +109,23 @@ func TestLockWait(t *testing.T) {
 	mustCreate(t, s, task("a"))
 }
 
+// Close releases the directory even while a child process has the locked files
+// open, as every child has between its fork and its exec.
+func TestLockIsReleasedBesideAChild(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("children do not inherit files on Windows")
+	}
+	dir := ramDir(t)
+	s := mustOpen(t, dir, nil)
+	startWith(t, s.LockFiles(), "sleep")
+	mustClose(t, s)
+	mustClose(t, mustOpen(t, dir, nil))
+}
+
 // Only the lock decides; what the file says is for the error's text.
 func TestLockFileContentMeansNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	mustClose(t, mustOpen(t, dir, nil))
 	for _, content := range []string{"", "1\n", "999999999999999999999\n", "garbage"} {
@@ -120,6 +139,7 @@ func TestLockFileContentMeansNothing(t *testing.T) {
 // A tidy program may remove the lock file of a store that runs. Another
 // process is kept out all the same, and the store is none the worse.
 func TestLockFileRemoved(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := mustOpen(t, dir, nil)
 	mustCreate(t, s, task("a"))
@@ -140,6 +160,7 @@ func TestLockFileRemoved(t *testing.T) {
 // place, the first one keeps its hands off the second one's files, whether it
 // starts a segment or removes some, and says that it takes no more writes.
 func TestDirectoryReplaced(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		what string
 		do   func(s *wal.Store, c *clock) error
@@ -198,6 +219,7 @@ func TestDirectoryReplaced(t *testing.T) {
 // A store stays in the directory that it was opened in when a link on the way
 // to it changes.
 func TestLinkRetargeted(t *testing.T) {
+	t.Parallel()
 	parent := t.TempDir()
 	link := filepath.Join(parent, "current")
 	for _, name := range []string{"one", "two"} {

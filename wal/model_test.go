@@ -189,6 +189,7 @@ func (w *walk) compare(s *wal.Store) error {
 // cleaning going on all the time, and reopens in between, with sync and
 // without: the store is always what a plain map would be.
 func TestRandomWalk(t *testing.T) {
+	t.Parallel()
 	r := newRand(t)
 	dir := ramDir(t)
 	w := newWalk(r)

@@ -33,6 +33,7 @@ func manySegments(t *testing.T, dir string) (files, []contents, script) {
 // What can happen to whole files: everything that could lose or mix up
 // records is refused with nothing changed, and what is harmless is not.
 func TestDamagedSegments(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	whole, states, sc := manySegments(t, dir)
 	names := whole.segments()
@@ -144,6 +145,7 @@ func next(name string) string {
 }
 
 func TestDirectoryInASegmentsPlace(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	mustClose(t, mustOpen(t, dir, nil))
 	if err := os.Mkdir(filepath.Join(dir, "00000000000000000002"), 0o700); err != nil {
@@ -156,6 +158,7 @@ func TestDirectoryInASegmentsPlace(t *testing.T) {
 
 // A store of a later format is not taken for damage.
 func TestLaterFormat(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	mustClose(t, mustOpen(t, dir, nil))
 	if err := os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("durabletasks wal 2\n"), 0o600); err != nil {
@@ -170,6 +173,7 @@ func TestLaterFormat(t *testing.T) {
 // A process that dies while it creates a store leaves nothing that keeps the
 // next one from creating it; but a log that is not ours is left alone.
 func TestUnfinishedCreation(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	mustClose(t, mustOpen(t, dir, nil))
 	whole := snapshot(t, dir)
@@ -212,6 +216,7 @@ func entries(segment string) []int {
 // Zeros in the part of the log that was synced are damage; in the part that
 // was not they are what a power loss leaves.
 func TestLostSector(t *testing.T) {
+	t.Parallel()
 	for _, sync := range []bool{false, true} {
 		dir := ramDir(t)
 		whole, states, sc := smallLog(t, dir, &wal.Options{Sync: sync})
@@ -233,6 +238,7 @@ func TestLostSector(t *testing.T) {
 
 // What looks a little like a torn end, but no crash can leave.
 func TestNotTorn(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	whole, _, _ := smallLog(t, dir, nil)
 	name := whole.segments()[0]

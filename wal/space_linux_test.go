@@ -43,6 +43,7 @@ func wantTasks(t *testing.T, s *wal.Store, n int) {
 // everything before it is there, also when the store is opened while the disk
 // is still full, and once there is room again the store goes on.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	for _, segment := range []int{4 << 10, 1 << 20} {
 		t.Run(fmt.Sprint("segment=", segment), func(t *testing.T) {
 			mount := t.TempDir()
@@ -127,6 +128,7 @@ func childLimited(args []string) {
 // A limit on the size of files that hits in the middle of an entry, at its
 // first byte, and between two entries.
 func TestFileSizeLimit(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	s := mustOpen(t, dir, nil)
 	if err := s.Create(ctx, func() durabletasks.Record { r := task("task-0"); r.Payload = text(300); return r }()); err != nil {
@@ -151,6 +153,7 @@ func TestFileSizeLimit(t *testing.T) {
 
 // A store on media that cannot be written to is a plain error.
 func TestReadOnlyMedia(t *testing.T) {
+	t.Parallel()
 	mount := t.TempDir()
 	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=256k"); err != nil {
 		t.Skipf("a small file system cannot be mounted here: %v", err)

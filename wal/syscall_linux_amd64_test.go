@@ -76,6 +76,7 @@ func every(count, sample int, f func(n int)) {
 // from its creation on, and killed again while the next one recovers, loses
 // nothing.
 func TestKillAtEachSystemCall(t *testing.T) {
+	t.Parallel()
 	sc, states := workloadStates(t)
 	for _, sync := range []bool{false, true} {
 		count := len(workloadCalls(t, sync, workloadSegment))
@@ -105,6 +106,7 @@ func TestKillAtEachSystemCall(t *testing.T) {
 // store says so, takes nothing more, still answers, lets go of the directory,
 // and nothing that was acknowledged is lost.
 func TestEachSystemCallFails(t *testing.T) {
+	t.Parallel()
 	sc, states := workloadStates(t)
 	for _, sync := range []bool{false, true} {
 		count := len(workloadCalls(t, sync, workloadSegment))

@@ -19,9 +19,8 @@ import (
 // text is a JSON string of n bytes.
 func text(n int) wire.JSON { return wire.MustParse(`"` + strings.Repeat("x", n-2) + `"`) }
 
-// However long tasks are updated, whichever of them: the directory stays
-// within three times what lives in it and a few segments, and every record
-// comes back.
+// The directory never grows beyond three times its live records and a few
+// segments, however often tasks are updated, and every record comes back.
 func TestDiskStaysBounded(t *testing.T) {
 	t.Parallel()
 	const segment = 8 << 10
@@ -73,7 +72,7 @@ func TestDiskStaysBounded(t *testing.T) {
 	}
 }
 
-// What a change writes depends on the change, not on the record.
+// The size of what an update writes depends on the change, not on the record.
 func TestDeltasWriteLittle(t *testing.T) {
 	t.Parallel()
 	large := task("large")
@@ -118,8 +117,8 @@ func TestDeltasWriteLittle(t *testing.T) {
 	equal(t, "reopened", mustGet(t, mustOpen(t, dir, nil), "large"), want)
 }
 
-// Cleaning writes no more on average than is written anyway, also when small
-// changes are made to a few tasks and large tasks lie between them.
+// Cleaning writes no more on average than the updates themselves, even when
+// small changes are made to some tasks and large tasks lie between them.
 func TestCleaningCostsNoMoreThanTheWrites(t *testing.T) {
 	t.Parallel()
 	const segment = 16 << 10
@@ -162,7 +161,7 @@ func TestCleaningCostsNoMoreThanTheWrites(t *testing.T) {
 	}
 }
 
-// A directory that nobody writes to shrinks by sweeping alone.
+// Sweep alone shrinks a directory that nobody writes to.
 func TestSweepGivesSpaceBack(t *testing.T) {
 	t.Parallel()
 	const segment = 8 << 10
@@ -245,8 +244,8 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// A removal that fails before it has begun is reported and tried again later;
-// no mutation fails for it.
+// A removal that fails before it has begun is reported and tried again later,
+// and no mutation fails because of it.
 func TestCleaningFails(t *testing.T) {
 	t.Parallel()
 	dir := ramDir(t)

@@ -88,7 +88,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// Inspect works beside a running store.
+// Inspect works while a store is running.
 func TestInspectARunningStore(t *testing.T) {
 	t.Parallel()
 	dir := ramDir(t)
@@ -114,9 +114,9 @@ func salvage(t *testing.T, from string) (*wal.Salvaged, *wal.Store) {
 	return out, mustOpen(t, to, nil)
 }
 
-// Whatever single byte of a log is damaged, and if any of its segments is
-// gone: every record that comes back is one that was stored, and only those
-// that the damage has hit are older or missing.
+// With any single byte of a log damaged, or any of its segments missing, every
+// record that comes back was stored like that, and only those that the damage
+// has hit are older or missing.
 func TestSalvage(t *testing.T) {
 	t.Parallel()
 	dir := ramDir(t)
@@ -141,7 +141,7 @@ func TestSalvage(t *testing.T) {
 				}
 			}
 			if !genuine {
-				t.Errorf("%s: %s is what it never was: %+v", what, id, r)
+				t.Errorf("%s: %s was never stored like this: %+v", what, id, r)
 			}
 			if r.Version != want[id].Version {
 				changed++

@@ -142,8 +142,8 @@ func (f *inode) after(l loss) string {
 	return string(out[:size])
 }
 
-// Whenever the power goes, and whatever is lost then of what was not synced:
-// with sync on every acknowledged step is there, and without it the store is
+// After a power loss at any moment, with any part lost of what was not synced:
+// with sync on, every acknowledged step is there, and without it the store is
 // as it was after some step.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
@@ -196,9 +196,9 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// The same while a store is being healed and written to again: the torn end
-// does not come back, and what is acknowledged then stays.
-func TestPowerLossAfterHealing(t *testing.T) {
+// After a power loss while a store is being repaired and written to again, the
+// torn end does not come back, and what was acknowledged is there.
+func TestPowerLossAfterRepair(t *testing.T) {
 	t.Parallel()
 	dir := ramDir(t)
 	whole, _, sc := smallLog(t, dir, nil)
@@ -235,7 +235,7 @@ func TestPowerLossAfterHealing(t *testing.T) {
 					t.Fatalf("%s: %v\n%s", what, err, left.sizes())
 				}
 				if position([]contents{want}, read(t, s, sc.ids)) != 0 {
-					t.Fatalf("%s: what was there before healing has changed", what)
+					t.Fatalf("%s: what was there before repairing has changed", what)
 				}
 				for i := range recovered {
 					if _, err := s.Get(ctx, fmt.Sprint("new-", i)); err != nil && i < steps || err == nil && i > steps {

@@ -30,8 +30,8 @@ func manySegments(t *testing.T, dir string) (files, []contents, script) {
 	return snapshot(t, dir), states, sc
 }
 
-// What can happen to whole files: everything that could lose or mix up
-// records is refused with nothing changed, and what is harmless is not.
+// Open refuses a directory whose files were lost or changed so that records
+// could be lost or mixed up, and changes nothing. It accepts harmless changes.
 func TestDamagedSegments(t *testing.T) {
 	t.Parallel()
 	dir := ramDir(t)
@@ -125,7 +125,7 @@ func TestDamagedSegments(t *testing.T) {
 		fs := whole.clone()
 		d.do(fs)
 		fs.restore(t, dir)
-		at := wantHealed(t, d.name, dir, states, sc.ids)
+		at := wantRepaired(t, d.name, dir, states, sc.ids)
 		if isLast := at == len(states)-1; isLast != (len(d.name) > 0 && !strings.HasPrefix(d.name, "the last")) {
 			t.Errorf("%s: opened with state %d of %d", d.name, at, len(states)-1)
 		}
@@ -156,7 +156,7 @@ func TestDirectoryInASegmentsPlace(t *testing.T) {
 	}
 }
 
-// A store of a later format is not taken for damage.
+// A store of a later format is not reported as damage.
 func TestLaterFormat(t *testing.T) {
 	t.Parallel()
 	dir := ramDir(t)
@@ -170,8 +170,8 @@ func TestLaterFormat(t *testing.T) {
 	}
 }
 
-// A process that dies while it creates a store leaves nothing that keeps the
-// next one from creating it; but a log that is not ours is left alone.
+// A process that dies while it creates a store does not keep the next one from
+// creating it. A log that is not ours is left alone.
 func TestUnfinishedCreation(t *testing.T) {
 	t.Parallel()
 	dir := ramDir(t)
@@ -213,8 +213,8 @@ func entries(segment string) []int {
 	}
 }
 
-// Zeros in the part of the log that was synced are damage; in the part that
-// was not they are what a power loss leaves.
+// Zeros in the part of the log that was synced are damage. In the part that was
+// not, a power loss has left them.
 func TestLostSector(t *testing.T) {
 	t.Parallel()
 	for _, sync := range []bool{false, true} {
@@ -230,13 +230,14 @@ func TestLostSector(t *testing.T) {
 			if sync {
 				wantRefused(t, what, dir)
 			} else {
-				wantHealed(t, what, dir, states, sc.ids)
+				wantRepaired(t, what, dir, states, sc.ids)
 			}
 		}
 	}
 }
 
-// What looks a little like a torn end, but no crash can leave.
+// Open refuses ends that look a little like a torn one, but that no crash can
+// leave.
 func TestNotTorn(t *testing.T) {
 	t.Parallel()
 	dir := ramDir(t)

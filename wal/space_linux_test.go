@@ -39,9 +39,9 @@ func wantTasks(t *testing.T, s *wal.Store, n int) {
 	}
 }
 
-// A disk that runs full, for real: the write that does not fit says so,
-// everything before it is there, also when the store is opened while the disk
-// is still full, and once there is room again the store goes on.
+// On a disk that is full the write that does not fit fails, everything before
+// it is there, even if the store is opened while the disk is still full, and
+// the store goes on once there is space again.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	for _, segment := range []int{4 << 10, 1 << 20} {
@@ -125,8 +125,8 @@ func childLimited(args []string) {
 	fmt.Println(n)
 }
 
-// A limit on the size of files that hits in the middle of an entry, at its
-// first byte, and between two entries.
+// A limit on the size of files may fall within an entry, at its first byte, or
+// between two entries.
 func TestFileSizeLimit(t *testing.T) {
 	t.Parallel()
 	dir := ramDir(t)
@@ -151,7 +151,7 @@ func TestFileSizeLimit(t *testing.T) {
 	}
 }
 
-// A store on media that cannot be written to is a plain error.
+// Open on media that cannot be written to is a file system error.
 func TestReadOnlyMedia(t *testing.T) {
 	t.Parallel()
 	mount := t.TempDir()

@@ -206,7 +206,7 @@ func variants() map[string]func(r *durabletasks.Record) {
 }
 
 // Every field survives byte for byte: as it was created, after each kind of
-// update, and after both once more through a copy.
+// update, and after a reopen of both.
 func TestEveryFieldSurvives(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"full", "small"} {
@@ -282,8 +282,8 @@ func TestUpdateConflictsAndUnknown(t *testing.T) {
 	equal(t, "stored", mustGet(t, s, "a"), r)
 }
 
-// Of many updates from one version exactly one wins, in every round, and the
-// log tells the same after a reopen.
+// Of many updates from one version exactly one succeeds, in every round, and
+// its record is there after a reopen.
 func TestOneOfManyUpdatesWins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -322,7 +322,7 @@ func TestOneOfManyUpdatesWins(t *testing.T) {
 	equal(t, "after reopen", mustGet(t, mustOpen(t, dir, nil), "a"), want)
 }
 
-// Of many creates of one id exactly one wins.
+// Of many creates of one id exactly one succeeds.
 func TestOneOfManyCreatesWins(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, t.TempDir(), nil)
@@ -443,8 +443,8 @@ func TestExpiry(t *testing.T) {
 	alive("swept by a time that the clock has not reached", "never")
 }
 
-// An expired record gives way to a new one with its id, swept or not, and
-// the log tells the same.
+// A create replaces an expired record with the same id, swept or not, and so
+// does the log after a reopen.
 func TestCreateOverExpired(t *testing.T) {
 	t.Parallel()
 	dir, c := t.TempDir(), newClock()

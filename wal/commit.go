@@ -17,7 +17,7 @@ import (
 //
 //	Create, Update       on the caller's goroutine: check the version, encode the change (newOp)
 //	      |
-//	   submit ---------- somebody commits: the op joins the queue, its caller waits
+//	   submit ---------- another caller commits: the op joins the queue, its caller waits
 //	      |                                                      |
 //	      | nobody commits: the caller leads                     |
 //	      v                                                      |
@@ -151,8 +151,8 @@ func (s *Store) takeBatch(own *op) {
 	s.mu.Unlock()
 }
 
-// awaitOthers gives callers who were just told of their last commit a moment
-// to return with their next one, so that the batch is full. The moment is
+// awaitOthers gives callers whose last commit has just finished a moment to
+// return with their next one, so that the batch is full. The moment is
 // short compared to what the batch itself will take.
 func (s *Store) awaitOthers() {
 	for range 3 {

@@ -11,9 +11,9 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wal"
 )
 
-// childWriter opens a directory, takes a task as far as the log says, and
-// goes on creating, updating and sweeping, and prints each step after it was
-// acknowledged. Its arguments: directory, sync, number of steps (0: no end).
+// childWriter opens a directory, finds the step at which the last one stopped,
+// and goes on creating and updating tasks. It prints each step after it was
+// acknowledged. Arguments: directory, sync, number of steps (0: no end).
 func childWriter(args []string) {
 	sync, _ := strconv.ParseBool(args[1])
 	steps, _ := strconv.Atoi(args[2])
@@ -49,11 +49,13 @@ func childWriter(args []string) {
 	waitForKill()
 }
 
-// A child that is killed after each acknowledged step has lost none of them:
-// the next one finds at least as many.
+// A child that is killed after an acknowledged step has not lost it: the next
+// one finds at least as many steps.
 func TestKillAfterEachStep(t *testing.T) {
+	t.Parallel()
 	for _, sync := range []string{"false", "true"} {
 		t.Run("sync="+sync, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			for steps := 1; steps <= 12; steps++ {
 				c := start(t, "writer", dir, sync, fmt.Sprint(steps))
@@ -70,9 +72,9 @@ func TestKillAfterEachStep(t *testing.T) {
 	}
 }
 
-// childLanes lets several goroutines at once work on a task each, with small
-// segments, so that the log is cleaned all the time. Each prints the version
-// that was acknowledged. Arguments: directory, sync.
+// childLanes has several goroutines update a task each, with small segments, so
+// that the log is cleaned all the time. Each prints the version that was
+// acknowledged. Arguments: directory, sync.
 func childLanes(args []string) {
 	sync, _ := strconv.ParseBool(args[1])
 	s, err := wal.OpenSeam(args[0], fixed(&wal.Options{Sync: sync}), 4<<10, nil)
@@ -104,13 +106,15 @@ func childLanes(args []string) {
 
 const lanes = 8
 
-// A child that is killed at any moment, under load and with cleaning going on
-// all the time, has lost nothing of what it said was done, and each of its
-// goroutines has at most the one step more that was under way.
+// A child that is killed at any moment, under load and with constant cleaning,
+// has lost nothing that it has printed, and each of its goroutines has at most
+// one more step: the one in progress.
 func TestKillAnywhere(t *testing.T) {
-	r := newRand(t)
+	t.Parallel()
 	for _, sync := range []string{"false", "true"} {
 		t.Run("sync="+sync, func(t *testing.T) {
+			t.Parallel()
+			r := newRand(t)
 			dir := t.TempDir()
 			acknowledged := [lanes]int64{}
 			for lane := range acknowledged {
@@ -162,7 +166,7 @@ func TestKillAnywhere(t *testing.T) {
 	}
 }
 
-// note takes what a lane has printed.
+// note reads a line that a lane has printed.
 func note(acknowledged *[lanes]int64, line string) {
 	var lane int
 	var version int64

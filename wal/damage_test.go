@@ -185,9 +185,9 @@ func position(states []contents, got contents) int {
 	return -1
 }
 
-// wantHealed opens the directory twice and requires both times a state from
-// states, the same, with the store working on. It returns the state's number.
-func wantHealed(t *testing.T, what, dir string, states []contents, ids []string) int {
+// wantRepaired opens the directory twice, and requires both times the same one
+// of the states and a store that works. It returns the state's number.
+func wantRepaired(t *testing.T, what, dir string, states []contents, ids []string) int {
 	t.Helper()
 	first := -1
 	for again := range 2 {
@@ -198,7 +198,7 @@ func wantHealed(t *testing.T, what, dir string, states []contents, ids []string)
 		}
 		at := position(states, read(t, s, ids))
 		if at < 0 {
-			t.Errorf("%s, open %d: a state that never was", what, again+1)
+			t.Errorf("%s, open %d: a state that never existed", what, again+1)
 		}
 		if again == 0 {
 			first = at
@@ -207,7 +207,7 @@ func wantHealed(t *testing.T, what, dir string, states []contents, ids []string)
 			if at != first {
 				t.Errorf("%s: state %d after one recovery, %d after two", what, first, at)
 			}
-			equal(t, what+": what was written after healing", mustGet(t, s, "after"), task("after"))
+			equal(t, what+": what was written after repairing", mustGet(t, s, "after"), task("after"))
 		}
 		mustClose(t, s)
 	}
@@ -245,9 +245,10 @@ func smallLog(t *testing.T, dir string, opts *wal.Options) (files, []contents, s
 	return snapshot(t, dir), states, sc
 }
 
-// Whatever the length at which the last segment is cut: the log opens with
-// what it held at some moment before, and stays that way.
+// If the last segment is cut at any byte, the log opens with what it held at
+// some earlier moment, and stays that way.
 func TestCutAtEveryByte(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	whole, states, sc := smallLog(t, dir, nil)
 	name := whole.segments()[0]
@@ -263,7 +264,7 @@ func TestCutAtEveryByte(t *testing.T) {
 		cut := whole.clone()
 		cut[name] = data[:n]
 		cut.restore(t, dir)
-		at := wantHealed(t, fmt.Sprintf("cut at %d", n), dir, states, sc.ids)
+		at := wantRepaired(t, fmt.Sprintf("cut at %d", n), dir, states, sc.ids)
 		if at > last {
 			t.Errorf("cut at %d: state %d follows state %d", n, at, last)
 		}
@@ -278,8 +279,9 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// Zeros after the end, or in place of it, are what a power loss leaves.
+// A power loss leaves zeros after the end or in place of it.
 func TestZeroTails(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	whole, states, sc := smallLog(t, dir, nil)
 	name := whole.segments()[0]
@@ -288,7 +290,7 @@ func TestZeroTails(t *testing.T) {
 		tail := whole.clone()
 		tail[name] = data + strings.Repeat("\x00", n)
 		tail.restore(t, dir)
-		if at := wantHealed(t, fmt.Sprintf("%d zeros appended", n), dir, states, sc.ids); at != len(states)-1 {
+		if at := wantRepaired(t, fmt.Sprintf("%d zeros appended", n), dir, states, sc.ids); at != len(states)-1 {
 			t.Errorf("%d zeros appended: state %d of %d", n, at, len(states)-1)
 		}
 	}
@@ -297,13 +299,14 @@ func TestZeroTails(t *testing.T) {
 		tail := whole.clone()
 		tail[name] = data[:n] + strings.Repeat("\x00", len(data)-n)
 		tail.restore(t, dir)
-		wantHealed(t, fmt.Sprintf("zeros from %d on", n), dir, states, sc.ids)
+		wantRepaired(t, fmt.Sprintf("zeros from %d on", n), dir, states, sc.ids)
 	}
 }
 
-// The beginning of an entry that runs past the end is torn, whatever follows
-// in it.
+// The beginning of an entry that runs past the end of the file is torn, with
+// any bytes in it.
 func TestGarbageTail(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	whole, states, sc := smallLog(t, dir, nil)
 	name := whole.segments()[0]
@@ -311,17 +314,18 @@ func TestGarbageTail(t *testing.T) {
 		tail := whole.clone()
 		tail[name] += garbage
 		tail.restore(t, dir)
-		if at := wantHealed(t, fmt.Sprintf("garbage %q", garbage), dir, states, sc.ids); at != len(states)-1 {
+		if at := wantRepaired(t, fmt.Sprintf("garbage %q", garbage), dir, states, sc.ids); at != len(states)-1 {
 			t.Errorf("garbage %q: state %d of %d", garbage, at, len(states)-1)
 		}
 	}
 }
 
-// Each single bit that is flipped anywhere in a log is noticed, and refused:
-// also in its very last entry.
+// Open refuses a log with any single bit flipped, even in its last entry.
 func TestEveryBitFlip(t *testing.T) {
+	t.Parallel()
 	for _, sync := range []bool{false, true} {
 		t.Run(fmt.Sprintf("sync=%v", sync), func(t *testing.T) {
+			t.Parallel()
 			dir := ramDir(t)
 			sc := scripted(2)
 			s := mustOpen(t, dir, &wal.Options{Sync: sync})
@@ -352,6 +356,7 @@ func TestEveryBitFlip(t *testing.T) {
 }
 
 func TestTornCopiesAreBounded(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	mustClose(t, mustOpen(t, dir, nil))
 	c := newClock()
@@ -392,8 +397,10 @@ func TestTornCopiesAreBounded(t *testing.T) {
 	}
 }
 
-// What is no regular file is not read, which might never end, but refused.
+// Open refuses a segment that is not a regular file: reading it might never
+// end.
 func TestSegmentThatIsNoFile(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	mustClose(t, mustOpen(t, dir, nil))
 	next := filepath.Join(dir, "00000000000000000002")

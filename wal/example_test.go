@@ -8,11 +8,15 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wal"
 )
 
-// A server opens its directory, and hands the store to the engine, which
-// closes it. A second server on the same directory is told so at once.
+// A server opens its directory and gives the store to the engine, which closes
+// it. A second server on the same directory fails at once.
 func ExampleOpen() {
 	serve := func() error {
-		store, err := wal.Open("/var/lib/my-server/tasks", nil)
+		dir, err := wal.UserDir("my-server")
+		if err != nil {
+			return err
+		}
+		store, err := wal.Open(dir, nil)
 		if err != nil {
 			return err
 		}

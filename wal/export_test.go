@@ -20,6 +20,9 @@ func UserDirOn(goos string, getenv func(string) string, name string) (string, er
 	return userDir(name, goos, getenv)
 }
 
+// LockFiles returns the files that the store has locked.
+func (s *Store) LockFiles() []*os.File { return []*os.File{s.lock.file, s.lock.format} }
+
 // LogBytes returns the size of the log.
 func (s *Store) LogBytes() (n int64) {
 	_ = s.exclusively(context.Background(), func() error { n = s.journal.bytes; return nil })

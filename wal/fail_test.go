@@ -67,10 +67,11 @@ func openFaulty(t testing.TB, dir string, opts *wal.Options, segment int) (*wal.
 	return s, f
 }
 
-// After the first failed write or sync the caller is told that the outcome is
-// unknown, later writes are refused, reads answer from what was acknowledged,
-// Close gives the directory free, and a reopen decides.
+// After the first failed write or sync the caller learns that the outcome is
+// unknown, later writes are refused, reads return what was acknowledged, Close
+// releases the directory, and a reopen decides.
 func TestFailureStopsWriting(t *testing.T) {
+	t.Parallel()
 	for _, step := range []string{"write", "sync", "sync directory"} {
 		t.Run(step, func(t *testing.T) {
 			dir := t.TempDir()
@@ -113,8 +114,9 @@ func TestFailureStopsWriting(t *testing.T) {
 	}
 }
 
-// A write that fails half way leaves a torn end; nothing is built on it.
+// A write that fails halfway leaves a torn end, and nothing is written after it.
 func TestHalfAWrite(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s, f := openFaulty(t, dir, nil, 1<<20)
 	mustCreate(t, s, task("a"))
@@ -176,9 +178,9 @@ func openBlocked(t *testing.T, opts *wal.Options) *blocked {
 	return b
 }
 
-// Reads answer while a write is stuck in the disk, with what was committed
-// before it.
-func TestReadsDontWaitForWrites(t *testing.T) {
+// While a write is blocked, reads return what was committed before it.
+func TestReadsDoNotWaitForWrites(t *testing.T) {
+	t.Parallel()
 	b := openBlocked(t, nil)
 	done := make(chan error)
 	go func() {
@@ -201,9 +203,10 @@ func TestReadsDontWaitForWrites(t *testing.T) {
 	}
 }
 
-// A context that ends while its call waits for another's write leaves
-// nothing; one that ends while its own write is under way waits for it.
+// A call whose context ends while it waits for another call's write leaves
+// nothing. A call whose context ends during its own write waits for the write.
 func TestContextEndsWhileWaiting(t *testing.T) {
+	t.Parallel()
 	b := openBlocked(t, nil)
 	first := make(chan error)
 	firstCtx, cancelFirst := context.WithCancel(ctx)
@@ -227,8 +230,9 @@ func TestContextEndsWhileWaiting(t *testing.T) {
 	}
 }
 
-// Those who wait while somebody writes are committed together.
+// Calls that wait during a write are committed together.
 func TestWaitersShareOneWrite(t *testing.T) {
+	t.Parallel()
 	b := openBlocked(t, &wal.Options{Sync: true})
 	results := make(chan error)
 	go func() { results <- b.Create(ctx, task("first")) }()
@@ -257,8 +261,9 @@ func TestWaitersShareOneWrite(t *testing.T) {
 	}
 }
 
-// Close lets the write that is under way finish, and refuses those who wait.
+// Close lets the write in progress finish, and refuses calls that wait.
 func TestCloseWhileWriting(t *testing.T) {
+	t.Parallel()
 	b := openBlocked(t, nil)
 	first, second, closed := make(chan error), make(chan error), make(chan error)
 	go func() { first <- b.Create(ctx, task("first")) }()
@@ -278,9 +283,10 @@ func TestCloseWhileWriting(t *testing.T) {
 	}
 }
 
-// A directory that cannot be used is a plain error, not corruption, and
+// A directory that cannot be used is a file system error, not corruption, and
 // nothing in it is changed.
 func TestUnusableDirectory(t *testing.T) {
+	t.Parallel()
 	parent := t.TempDir()
 	file := filepath.Join(parent, "file")
 	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
@@ -309,9 +315,10 @@ func TestUnusableDirectory(t *testing.T) {
 	}
 }
 
-// A call that another one has taken along into its write waits for the
-// outcome, whatever happens to its context.
-func TestContextEndsWhileTakenAlong(t *testing.T) {
+// A call that is in another call's batch waits for the outcome, even if its
+// context ends.
+func TestContextEndsWhileInABatch(t *testing.T) {
+	t.Parallel()
 	b := openBlocked(t, nil)
 	results := make(chan error, 3)
 	go func() { results <- b.Create(ctx, task("first")) }()
@@ -332,14 +339,14 @@ func TestContextEndsWhileTakenAlong(t *testing.T) {
 	}
 	b.free <- struct{}{}
 	if err := <-third; err != nil {
-		t.Errorf("Create that was cancelled while it was taken along: %v", err)
+		t.Errorf("Create that was cancelled while it was in a batch: %v", err)
 	}
 	mustGet(t, b.Store, "third")
 }
 
-// An update that was on its way when a create took the place of its record,
-// which had expired, finds nothing any more.
+// An update that waits while a create replaces its expired record finds nothing.
 func TestUpdateBehindCreateOverExpired(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	b := openBlocked(t, &wal.Options{Now: c.now})
 	results := make(chan error, 1)
@@ -367,9 +374,10 @@ func TestUpdateBehindCreateOverExpired(t *testing.T) {
 	equal(t, "a", mustGet(t, b.Store, "a"), fresh)
 }
 
-// A panic in the middle of a commit is a failure like any other: nobody hangs,
-// and nothing is written after it.
+// A panic during a commit is a failure like any other: no call hangs, and
+// nothing is written after it.
 func TestPanicWhileCommitting(t *testing.T) {
+	t.Parallel()
 	at, free := make(chan struct{}), make(chan struct{})
 	writes := 0
 	s, err := wal.OpenSeam(t.TempDir(), fixed(nil), 1<<20, func(step string, _ int) error {
@@ -440,7 +448,12 @@ func TestFailureIsLoggedWithoutALogger(t *testing.T) {
 	torn := snapshot(t, dir)
 	torn["00000000000000000001"] += "\x7ftorn"
 	torn.restore(t, dir)
-	s, f := openFaulty(t, dir, nil, 4<<10)
+	f := &fault{after: -1, err: errDisk}
+	s, err := wal.OpenSeam(dir, &wal.Options{Now: newClock().now}, 4<<10, f.step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
 	if s.Torn() == nil {
 		t.Fatal("no torn end was removed")
 	}
@@ -469,6 +482,7 @@ func TestFailureIsLoggedWithoutALogger(t *testing.T) {
 
 // A logger that is set receives the repairs, too.
 func TestLogger(t *testing.T) {
+	t.Parallel()
 	var out strings.Builder
 	dir := ramDir(t)
 	mustClose(t, mustOpen(t, dir, nil))

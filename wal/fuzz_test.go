@@ -16,9 +16,9 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wal"
 )
 
-// openAnything is what every fuzz target requires of a directory with whatever in it:
-// Open refuses it with a CorruptError and changes nothing, or opens it, and
-// then the next Open shows the same.
+// openAnything requires of a directory with arbitrary files that Open either
+// refuses it with a CorruptError and changes nothing, or opens it, and that the
+// next Open then shows the same records.
 func openAnything(t *testing.T, dir string) {
 	t.Helper()
 	before := snapshot(t, dir)

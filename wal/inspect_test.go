@@ -26,6 +26,7 @@ func mustInspect(t *testing.T, dir string) *wal.Report {
 }
 
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	whole, states, _ := manySegments(t, dir)
 	r := mustInspect(t, dir)
@@ -87,8 +88,9 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// Inspect works beside a running store.
+// Inspect works while a store is running.
 func TestInspectARunningStore(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	s := mustOpen(t, dir, nil)
 	for i := range 100 {
@@ -112,10 +114,11 @@ func salvage(t *testing.T, from string) (*wal.Salvaged, *wal.Store) {
 	return out, mustOpen(t, to, nil)
 }
 
-// Whatever single byte of a log is damaged, and if any of its segments is
-// gone: every record that comes back is one that was stored, and only those
-// that the damage has hit are older or missing.
+// With any single byte of a log damaged, or any of its segments missing, every
+// record that comes back was stored like that, and only those that the damage
+// has hit are older or missing.
 func TestSalvage(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	whole, states, sc := manySegments(t, dir)
 	want := states[len(states)-1]
@@ -138,7 +141,7 @@ func TestSalvage(t *testing.T) {
 				}
 			}
 			if !genuine {
-				t.Errorf("%s: %s is what it never was: %+v", what, id, r)
+				t.Errorf("%s: %s was never stored like this: %+v", what, id, r)
 			}
 			if r.Version != want[id].Version {
 				changed++
@@ -186,6 +189,7 @@ func TestSalvage(t *testing.T) {
 // A whole copy of a record replaces one that has lost updates, so that the
 // record is complete again. A copy that is older than the record does not.
 func TestSalvageUsesNewerCopy(t *testing.T) {
+	t.Parallel()
 	r := task("a")
 	dir := ramDir(t)
 	s := mustOpen(t, dir, nil)
@@ -225,6 +229,7 @@ func TestSalvageUsesNewerCopy(t *testing.T) {
 }
 
 func TestSalvageRefuses(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	s := mustOpen(t, dir, nil)
 	if _, err := wal.Salvage(ctx, dir, filepath.Join(ramDir(t), "new")); !errors.Is(err, wal.ErrLocked) {

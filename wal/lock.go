@@ -157,7 +157,7 @@ func (l *dirLock) verify() error {
 func (l *dirLock) release() error {
 	var err error
 	if l.format != nil {
-		err = l.format.Close()
+		err = errors.Join(unlockFile(l.format), l.format.Close())
 	}
-	return errors.Join(err, l.file.Close())
+	return errors.Join(err, unlockFile(l.file), l.file.Close())
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -33,6 +34,7 @@ func wantLocked(t *testing.T, dir string, err error, pid int) {
 }
 
 func TestSecondOpenInOneProcess(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := mustOpen(t, dir, nil)
 	_, err := wal.Open(dir, nil)
@@ -48,10 +50,10 @@ func TestSecondOpenInOneProcess(t *testing.T) {
 	equal(t, "a", mustGet(t, s, "a"), task("a"))
 }
 
-// The second process is refused before it reads or changes anything, also
-// when the directory looks as if it needed repair; and the lock dies with its
-// process.
+// The second process is refused before it reads or changes anything, even if
+// the directory looks as if it needed repair. The lock ends with its process.
 func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	mustClose(t, mustOpen(t, dir, nil))
 	holder := start(t, "hold", dir)
@@ -79,6 +81,7 @@ func TestTwoProcesses(t *testing.T) {
 }
 
 func TestLockWait(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := mustOpen(t, dir, nil)
 	opened := make(chan error)
@@ -105,8 +108,23 @@ func TestLockWait(t *testing.T) {
 	mustCreate(t, s, task("a"))
 }
 
-// Only the lock decides; what the file says is for the error's text.
+// Close releases the directory even while a child process has the locked files
+// open, as every child has between its fork and its exec.
+func TestLockIsReleasedThoughAChildHasTheFiles(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("children do not inherit files on Windows")
+	}
+	dir := ramDir(t)
+	s := mustOpen(t, dir, nil)
+	startWith(t, s.LockFiles(), "sleep")
+	mustClose(t, s)
+	mustClose(t, mustOpen(t, dir, nil))
+}
+
+// Only the lock counts. The file's content is for the error's text.
 func TestLockFileContentMeansNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	mustClose(t, mustOpen(t, dir, nil))
 	for _, content := range []string{"", "1\n", "999999999999999999999\n", "garbage"} {
@@ -117,9 +135,10 @@ func TestLockFileContentMeansNothing(t *testing.T) {
 	}
 }
 
-// A tidy program may remove the lock file of a store that runs. Another
-// process is kept out all the same, and the store is none the worse.
+// Another program may remove the lock file of a running store. A second process
+// is still refused, and the store goes on.
 func TestLockFileRemoved(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := mustOpen(t, dir, nil)
 	mustCreate(t, s, task("a"))
@@ -127,7 +146,7 @@ func TestLockFileRemoved(t *testing.T) {
 		t.Skip("this system does not remove a file that is open")
 	}
 	if _, err := wal.Open(dir, nil); !errors.Is(err, wal.ErrLocked) {
-		t.Fatalf("Open beside a store whose lock file was removed: %v", err)
+		t.Fatalf("Open of a running store whose lock file was removed: %v", err)
 	}
 	mustCreate(t, s, task("b"))
 	mustClose(t, s)
@@ -136,10 +155,11 @@ func TestLockFileRemoved(t *testing.T) {
 	equal(t, "b", mustGet(t, s, "b"), task("b"))
 }
 
-// When the directory of a running store is moved and another store made in its
-// place, the first one keeps its hands off the second one's files, whether it
-// starts a segment or removes some, and says that it takes no more writes.
+// When the directory of a running store is moved and another store is created
+// under its name, the first one does not touch the second one's files. It fails
+// when it starts a segment or removes one.
 func TestDirectoryReplaced(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		what string
 		do   func(s *wal.Store, c *clock) error
@@ -195,9 +215,10 @@ func TestDirectoryReplaced(t *testing.T) {
 	}
 }
 
-// A store stays in the directory that it was opened in when a link on the way
-// to it changes.
+// A store stays in the directory in which it was opened when a symbolic link
+// in its path changes.
 func TestLinkRetargeted(t *testing.T) {
+	t.Parallel()
 	parent := t.TempDir()
 	link := filepath.Join(parent, "current")
 	for _, name := range []string{"one", "two"} {

@@ -24,3 +24,19 @@ func lockFile(f *os.File) (held bool, err error) {
 		return false, nil
 	}
 }
+
+// unlockFile releases the lock of f, even if another process has f open too.
+// A child process has all files of its parent open for a moment, from its fork
+// to its exec, and closing f alone would leave the lock in place until then.
+func unlockFile(f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil {
+			return &os.PathError{Op: "flock", Path: f.Name(), Err: err}
+		}
+		return nil
+	}
+}

@@ -29,3 +29,6 @@ func lockFile(f *os.File) (held bool, err error) {
 	}
 	return false, &os.PathError{Op: "LockFileEx", Path: f.Name(), Err: err}
 }
+
+// unlockFile does nothing: the system releases the lock when f is closed.
+func unlockFile(*os.File) error { return nil }

@@ -15,6 +15,7 @@ import (
 // process of its own, which a test can kill.
 var children = map[string]func(args []string){
 	"hold":     childHold,
+	"sleep":    func([]string) { waitForKill() },
 	"writer":   childWriter,
 	"lanes":    childLanes,
 	"workload": childWorkload,
@@ -47,6 +48,12 @@ type child struct {
 // start runs this binary as the named child.
 func start(t testing.TB, name string, args ...string) *child {
 	t.Helper()
+	return startWith(t, nil, name, args...)
+}
+
+// startWith is start with open files that the child inherits.
+func startWith(t testing.TB, files []*os.File, name string, args ...string) *child {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +61,7 @@ func start(t testing.TB, name string, args ...string) *child {
 	cmd := exec.Command(exe, args...)
 	cmd.Env = append(os.Environ(), childVariable+"="+name)
 	cmd.Stderr = os.Stderr
+	cmd.ExtraFiles = files
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

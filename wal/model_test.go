@@ -110,7 +110,7 @@ func (w *walk) alive(id string) (durabletasks.Record, bool) {
 	return r.Clone(), ok && !r.Expired(w.clock.now())
 }
 
-// step makes one change to both and compares what they say of it.
+// step makes one change to both and compares the outcomes.
 func (w *walk) step(s *wal.Store) error {
 	id := w.id()
 	old, alive := w.alive(id)
@@ -185,10 +185,11 @@ func (w *walk) compare(s *wal.Store) error {
 	return nil
 }
 
-// A random walk over every operation, with the clock going back and forth,
-// cleaning going on all the time, and reopens in between, with sync and
-// without: the store is always what a plain map would be.
+// The store always holds what a plain map would hold, in a random walk over
+// every operation, with the clock going back and forth, constant cleaning, and
+// reopens in between, with sync and without.
 func TestRandomWalk(t *testing.T) {
+	t.Parallel()
 	r := newRand(t)
 	dir := ramDir(t)
 	w := newWalk(r)

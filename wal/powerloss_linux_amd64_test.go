@@ -142,59 +142,64 @@ func (f *inode) after(l loss) string {
 	return string(out[:size])
 }
 
-// Whenever the power goes, and whatever is lost then of what was not synced:
-// with sync on every acknowledged step is there, and without it the store is
+// After a power loss at any moment, with any part lost of what was not synced:
+// with sync on, every acknowledged step is there, and without it the store is
 // as it was after some step.
 func TestPowerLoss(t *testing.T) {
+	t.Parallel()
 	sc, states := workloadStates(t)
-	r := newRand(t)
 	for i := range 4 {
 		sync, segment := i%2 == 0, []int{workloadSegment, largeSegment}[i/2]
-		calls := workloadCalls(t, sync, segment)
-		d := newDisk()
-		dir := ramDir(t)
-		refused, opened := 0, 0
-		for n, c := range calls {
-			d.apply(c)
-			if c.name == "print" || n%rounds(3, 1) != 0 {
-				continue
-			}
-			steps := acknowledged(calls[:n+1])
-			for _, l := range losses(r) {
-				what := fmt.Sprintf("sync %v, segments of %d, power lost after call %d (%v), %s", sync, segment, n, c, l.name)
-				left := d.after(l)
-				left.restore(t, dir)
-				first := -1
-				for again := range 2 {
-					s, err := wal.OpenSeam(dir, fixed(&wal.Options{Sync: again == 1}), segment, nil)
-					if errors.Is(err, wal.ErrCorrupt) && again == 0 && strings.Contains(l.name, "some data") {
-						refused++ // a half lost entry can look like damage
-						break
+		t.Run(fmt.Sprintf("sync=%v/segment=%d", sync, segment), func(t *testing.T) {
+			t.Parallel()
+			r := newRand(t)
+			calls := workloadCalls(t, sync, segment)
+			d := newDisk()
+			dir := ramDir(t)
+			refused, opened := 0, 0
+			for n, c := range calls {
+				d.apply(c)
+				if c.name == "print" || n%rounds(3, 1) != 0 {
+					continue
+				}
+				steps := acknowledged(calls[:n+1])
+				for _, l := range losses(r) {
+					what := fmt.Sprintf("sync %v, segments of %d, power lost after call %d (%v), %s", sync, segment, n, c, l.name)
+					left := d.after(l)
+					left.restore(t, dir)
+					first := -1
+					for again := range 2 {
+						s, err := wal.OpenSeam(dir, fixed(&wal.Options{Sync: again == 1}), segment, nil)
+						if errors.Is(err, wal.ErrCorrupt) && again == 0 && strings.Contains(l.name, "some data") {
+							refused++ // a half lost entry can look like damage
+							break
+						}
+						if err != nil {
+							t.Fatalf("%s, open %d: %v\n%s", what, again+1, err, left.sizes())
+						}
+						got := read(t, s, sc.ids)
+						mustClose(t, s)
+						at := position(states[:min(steps+2, len(states))], got)
+						if at < 0 || first >= 0 && at != first {
+							t.Fatalf("%s, open %d: state %d, before that %d\n%s", what, again+1, at, first, left.sizes())
+						}
+						if (sync || l.name == "everything survives") && at < position(states[:steps+1], states[steps]) {
+							t.Fatalf("%s: %d steps were acknowledged, %d are there\n%s", what, steps, at, left.sizes())
+						}
+						first = at
+						opened++
 					}
-					if err != nil {
-						t.Fatalf("%s, open %d: %v\n%s", what, again+1, err, left.sizes())
-					}
-					got := read(t, s, sc.ids)
-					mustClose(t, s)
-					at := position(states[:min(steps+2, len(states))], got)
-					if at < 0 || first >= 0 && at != first {
-						t.Fatalf("%s, open %d: state %d, before that %d\n%s", what, again+1, at, first, left.sizes())
-					}
-					if (sync || l.name == "everything survives") && at < position(states[:steps+1], states[steps]) {
-						t.Fatalf("%s: %d steps were acknowledged, %d are there\n%s", what, steps, at, left.sizes())
-					}
-					first = at
-					opened++
 				}
 			}
-		}
-		t.Logf("sync %v, segments of %d: opened %d times, refused %d", sync, segment, opened, refused)
+			t.Logf("opened %d times, refused %d", opened, refused)
+		})
 	}
 }
 
-// The same while a store is being healed and written to again: the torn end
-// does not come back, and what is acknowledged then stays.
-func TestPowerLossAfterHealing(t *testing.T) {
+// After a power loss while a store is being repaired and written to again, the
+// torn end does not come back, and what was acknowledged is there.
+func TestPowerLossAfterRepair(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	whole, _, sc := smallLog(t, dir, nil)
 	name := whole.segments()[0]
@@ -230,7 +235,7 @@ func TestPowerLossAfterHealing(t *testing.T) {
 					t.Fatalf("%s: %v\n%s", what, err, left.sizes())
 				}
 				if position([]contents{want}, read(t, s, sc.ids)) != 0 {
-					t.Fatalf("%s: what was there before healing has changed", what)
+					t.Fatalf("%s: what was there before repairing has changed", what)
 				}
 				for i := range recovered {
 					if _, err := s.Get(ctx, fmt.Sprint("new-", i)); err != nil && i < steps || err == nil && i > steps {

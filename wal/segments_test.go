@@ -30,9 +30,10 @@ func manySegments(t *testing.T, dir string) (files, []contents, script) {
 	return snapshot(t, dir), states, sc
 }
 
-// What can happen to whole files: everything that could lose or mix up
-// records is refused with nothing changed, and what is harmless is not.
+// Open refuses a directory whose files were lost or changed so that records
+// could be lost or mixed up, and changes nothing. It accepts harmless changes.
 func TestDamagedSegments(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	whole, states, sc := manySegments(t, dir)
 	names := whole.segments()
@@ -124,7 +125,7 @@ func TestDamagedSegments(t *testing.T) {
 		fs := whole.clone()
 		d.do(fs)
 		fs.restore(t, dir)
-		at := wantHealed(t, d.name, dir, states, sc.ids)
+		at := wantRepaired(t, d.name, dir, states, sc.ids)
 		if isLast := at == len(states)-1; isLast != (len(d.name) > 0 && !strings.HasPrefix(d.name, "the last")) {
 			t.Errorf("%s: opened with state %d of %d", d.name, at, len(states)-1)
 		}
@@ -144,6 +145,7 @@ func next(name string) string {
 }
 
 func TestDirectoryInASegmentsPlace(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	mustClose(t, mustOpen(t, dir, nil))
 	if err := os.Mkdir(filepath.Join(dir, "00000000000000000002"), 0o700); err != nil {
@@ -154,8 +156,9 @@ func TestDirectoryInASegmentsPlace(t *testing.T) {
 	}
 }
 
-// A store of a later format is not taken for damage.
+// A store of a later format is not reported as damage.
 func TestLaterFormat(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	mustClose(t, mustOpen(t, dir, nil))
 	if err := os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("durabletasks wal 2\n"), 0o600); err != nil {
@@ -167,9 +170,10 @@ func TestLaterFormat(t *testing.T) {
 	}
 }
 
-// A process that dies while it creates a store leaves nothing that keeps the
-// next one from creating it; but a log that is not ours is left alone.
+// A process that dies while it creates a store does not keep the next one from
+// creating it. A log that is not ours is left alone.
 func TestUnfinishedCreation(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	mustClose(t, mustOpen(t, dir, nil))
 	whole := snapshot(t, dir)
@@ -209,9 +213,10 @@ func entries(segment string) []int {
 	}
 }
 
-// Zeros in the part of the log that was synced are damage; in the part that
-// was not they are what a power loss leaves.
+// Zeros in the part of the log that was synced are damage. In the part that was
+// not, a power loss has left them.
 func TestLostSector(t *testing.T) {
+	t.Parallel()
 	for _, sync := range []bool{false, true} {
 		dir := ramDir(t)
 		whole, states, sc := smallLog(t, dir, &wal.Options{Sync: sync})
@@ -225,14 +230,16 @@ func TestLostSector(t *testing.T) {
 			if sync {
 				wantRefused(t, what, dir)
 			} else {
-				wantHealed(t, what, dir, states, sc.ids)
+				wantRepaired(t, what, dir, states, sc.ids)
 			}
 		}
 	}
 }
 
-// What looks a little like a torn end, but no crash can leave.
+// Open refuses ends that look a little like a torn one, but that no crash can
+// leave.
 func TestNotTorn(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	whole, _, _ := smallLog(t, dir, nil)
 	name := whole.segments()[0]

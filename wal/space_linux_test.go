@@ -39,10 +39,11 @@ func wantTasks(t *testing.T, s *wal.Store, n int) {
 	}
 }
 
-// A disk that runs full, for real: the write that does not fit says so,
-// everything before it is there, also when the store is opened while the disk
-// is still full, and once there is room again the store goes on.
+// On a disk that is full the write that does not fit fails, everything before
+// it is there, even if the store is opened while the disk is still full, and
+// the store goes on once there is space again.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	for _, segment := range []int{4 << 10, 1 << 20} {
 		t.Run(fmt.Sprint("segment=", segment), func(t *testing.T) {
 			mount := t.TempDir()
@@ -124,9 +125,10 @@ func childLimited(args []string) {
 	fmt.Println(n)
 }
 
-// A limit on the size of files that hits in the middle of an entry, at its
-// first byte, and between two entries.
+// A limit on the size of files may fall within an entry, at its first byte, or
+// between two entries.
 func TestFileSizeLimit(t *testing.T) {
+	t.Parallel()
 	dir := ramDir(t)
 	s := mustOpen(t, dir, nil)
 	if err := s.Create(ctx, func() durabletasks.Record { r := task("task-0"); r.Payload = text(300); return r }()); err != nil {
@@ -149,8 +151,9 @@ func TestFileSizeLimit(t *testing.T) {
 	}
 }
 
-// A store on media that cannot be written to is a plain error.
+// Open on media that cannot be written to is a file system error.
 func TestReadOnlyMedia(t *testing.T) {
+	t.Parallel()
 	mount := t.TempDir()
 	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=256k"); err != nil {
 		t.Skipf("a small file system cannot be mounted here: %v", err)

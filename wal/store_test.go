@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -38,8 +39,8 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.Unix(0, c.ns.Load()) }
 func (c *clock) advance(d time.Duration) { c.ns.Add(int64(d)) }
 
-// fixed returns the options with a clock that stands still, unless they have
-// another.
+// fixed returns the options with a clock that stands still and a logger that
+// discards everything, unless they have others.
 func fixed(opts *wal.Options) *wal.Options {
 	var o wal.Options
 	if opts != nil {
@@ -47,6 +48,9 @@ func fixed(opts *wal.Options) *wal.Options {
 	}
 	if o.Now == nil {
 		o.Now = func() time.Time { return epoch }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &o
 }
@@ -202,12 +206,13 @@ func variants() map[string]func(r *durabletasks.Record) {
 }
 
 // Every field survives byte for byte: as it was created, after each kind of
-// update, and after both once more through a copy.
+// update, and after a reopen of both.
 func TestEveryFieldSurvives(t *testing.T) {
+	t.Parallel()
 	for _, first := range []string{"full", "small"} {
 		for name, change := range variants() {
 			t.Run(first+"/"+name, func(t *testing.T) {
-				dir := t.TempDir()
+				dir := ramDir(t)
 				s := mustOpen(t, dir, nil)
 				want := fullTask("id\x00\xff")
 				if first == "small" {
@@ -240,6 +245,7 @@ func TestEveryFieldSurvives(t *testing.T) {
 }
 
 func TestCreateNeverOverwrites(t *testing.T) {
+	t.Parallel()
 	s := mustOpen(t, t.TempDir(), nil)
 	want := task("a")
 	want.Version = 77 // the store owns the version
@@ -254,6 +260,7 @@ func TestCreateNeverOverwrites(t *testing.T) {
 }
 
 func TestUpdateConflictsAndUnknown(t *testing.T) {
+	t.Parallel()
 	s := mustOpen(t, t.TempDir(), nil)
 	if err := s.Update(ctx, task("a")); !errors.Is(err, durabletasks.ErrNotFound) {
 		t.Errorf("Update of an unknown id: %v, want ErrNotFound", err)
@@ -275,9 +282,10 @@ func TestUpdateConflictsAndUnknown(t *testing.T) {
 	equal(t, "stored", mustGet(t, s, "a"), r)
 }
 
-// Of many updates from one version exactly one wins, in every round, and the
-// log tells the same after a reopen.
+// Of many updates from one version exactly one succeeds, in every round, and
+// its record is there after a reopen.
 func TestOneOfManyUpdatesWins(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := mustOpen(t, dir, nil)
 	mustCreate(t, s, task("a"))
@@ -314,8 +322,9 @@ func TestOneOfManyUpdatesWins(t *testing.T) {
 	equal(t, "after reopen", mustGet(t, mustOpen(t, dir, nil), "a"), want)
 }
 
-// Of many creates of one id exactly one wins.
+// Of many creates of one id exactly one succeeds.
 func TestOneOfManyCreatesWins(t *testing.T) {
+	t.Parallel()
 	s := mustOpen(t, t.TempDir(), nil)
 	for round := range 100 {
 		id := fmt.Sprint(round)
@@ -339,6 +348,7 @@ func TestOneOfManyCreatesWins(t *testing.T) {
 }
 
 func TestNothingIsAliased(t *testing.T) {
+	t.Parallel()
 	s := mustOpen(t, t.TempDir(), nil)
 	vandalise := func(r durabletasks.Record) {
 		for k := range r.InputRequests {
@@ -366,6 +376,7 @@ func TestNothingIsAliased(t *testing.T) {
 }
 
 func TestExpiry(t *testing.T) {
+	t.Parallel()
 	dir, c := t.TempDir(), newClock()
 	opts := &wal.Options{Now: c.now}
 	s := mustOpen(t, dir, opts)
@@ -432,9 +443,10 @@ func TestExpiry(t *testing.T) {
 	alive("swept by a time that the clock has not reached", "never")
 }
 
-// An expired record gives way to a new one with its id, swept or not, and
-// the log tells the same.
+// A create replaces an expired record with the same id, swept or not, and so
+// does the log after a reopen.
 func TestCreateOverExpired(t *testing.T) {
+	t.Parallel()
 	dir, c := t.TempDir(), newClock()
 	opts := &wal.Options{Now: c.now}
 	s := mustOpen(t, dir, opts)
@@ -458,6 +470,7 @@ func TestCreateOverExpired(t *testing.T) {
 }
 
 func TestScan(t *testing.T) {
+	t.Parallel()
 	dir, c := t.TempDir(), newClock()
 	s := mustOpen(t, dir, &wal.Options{Now: c.now})
 	want := map[string]bool{}
@@ -498,6 +511,7 @@ func TestScan(t *testing.T) {
 }
 
 func TestAfterClose(t *testing.T) {
+	t.Parallel()
 	s := mustOpen(t, t.TempDir(), nil)
 	mustCreate(t, s, task("a"))
 	mustClose(t, s)
@@ -519,6 +533,7 @@ func TestAfterClose(t *testing.T) {
 }
 
 func TestCancelledContext(t *testing.T) {
+	t.Parallel()
 	s := mustOpen(t, t.TempDir(), nil)
 	mustCreate(t, s, task("a"))
 	cancelled, cancel := context.WithCancelCause(ctx)
@@ -542,6 +557,7 @@ func TestCancelledContext(t *testing.T) {
 }
 
 func TestTooLarge(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := mustOpen(t, dir, &wal.Options{MaxRecordBytes: 1000})
 	r := task("a")
@@ -587,6 +603,7 @@ func TestTooLarge(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
+	t.Parallel()
 	for field, opts := range map[string]*wal.Options{
 		"MaxRecordBytes": {MaxRecordBytes: -1},
 		"LockWait":       {LockWait: -1},
@@ -605,6 +622,7 @@ func TestOptions(t *testing.T) {
 }
 
 func TestPermissions(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no such permissions")
 	}

@@ -23,7 +23,7 @@ func acknowledged(calls []*sysCall) int {
 	return n
 }
 
-// wantSurvived opens what a workload has left twice, and requires that each
+// wantSurvived opens the directory of a workload twice, and requires that each
 // acknowledged step is there and at most one more.
 func wantSurvived(t *testing.T, what, dir string, sc script, states []contents, steps int) {
 	t.Helper()
@@ -72,10 +72,10 @@ func every(count, sample int, f func(n int)) {
 	}
 }
 
-// A child that is killed at any system call of everything that a store does,
-// from its creation on, and killed again while the next one recovers, loses
-// nothing.
+// A child that is killed at any of its system calls, from the creation of the
+// store on, loses nothing, even if the next one is killed while it recovers.
 func TestKillAtEachSystemCall(t *testing.T) {
+	t.Parallel()
 	sc, states := workloadStates(t)
 	for _, sync := range []bool{false, true} {
 		count := len(workloadCalls(t, sync, workloadSegment))
@@ -101,10 +101,11 @@ func TestKillAtEachSystemCall(t *testing.T) {
 	}
 }
 
-// Whichever system call fails, with or without a part of its effect: the
-// store says so, takes nothing more, still answers, lets go of the directory,
-// and nothing that was acknowledged is lost.
+// After any system call has failed, with or without a part of its effect, the
+// store reports it, takes no more writes, still reads, releases the directory
+// on Close, and has lost nothing that was acknowledged.
 func TestEachSystemCallFails(t *testing.T) {
+	t.Parallel()
 	sc, states := workloadStates(t)
 	for _, sync := range []bool{false, true} {
 		count := len(workloadCalls(t, sync, workloadSegment))

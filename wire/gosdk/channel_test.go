@@ -155,7 +155,7 @@ func (h *host) channelOverPipes(t *testing.T) *channel {
 	return c
 }
 
-// channelOverHTTP posts each request by itself.
+// channelOverHTTP posts each request on its own.
 func channelOverHTTP(t *testing.T, url string, change func(http.Header)) *channel {
 	t.Helper()
 	c := &channel{messages: make(chan wire.JSON, 100)}

@@ -3,7 +3,6 @@ package gosdk
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -44,11 +43,8 @@ var (
 // with the JSON-RPC error that fits.
 func Defer(ctx context.Context, opts *durabletasks.CreateOptions, work Work) error {
 	c, _ := ctx.Value(callKey{}).(*call)
-	switch {
-	case c == nil:
+	if c == nil {
 		return ErrNoCall
-	case work == nil:
-		return fmt.Errorf("%w: no work", durabletasks.ErrInvalid)
 	}
 	var o durabletasks.CreateOptions
 	if opts != nil {
@@ -78,7 +74,7 @@ type callKey struct{}
 
 // call is one tools/call while its handler runs: the place where the handler
 // notes that it became a task. It travels in the context, so that it reaches
-// the middleware past whatever the SDK makes of the handler's result.
+// the middleware no matter what the SDK does with the handler's result.
 type call struct {
 	adapter  *Adapter
 	params   *mcp.CallToolParamsRaw

@@ -68,9 +68,9 @@ func (s *eventStream) Flush() { _ = s.FlushError() }
 // Unwrap gives an [http.ResponseController] access to the rest.
 func (s *eventStream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// renew gives the client time to read what is written next, whatever time a
-// server gives to responses that are no streams. A writer without deadlines
-// does without.
+// renew gives the client time to read what is written next: the server's own
+// timeout is meant for responses that are no streams. A writer without
+// deadlines does without.
 func (s *eventStream) renew() {
 	timeout := keepAlive + readTimeout
 	if s.ending.Load() {

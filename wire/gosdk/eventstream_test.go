@@ -108,7 +108,7 @@ func (h *host) listenInto(t *testing.T, ctx context.Context, w *recorder, text s
 }
 
 // A stream that has nothing to tell says so, as long as it lasts and no
-// longer; and it always has time for what comes next, whatever time a server
+// longer; and it always has time for what comes next, no matter what time a server
 // gives to its responses.
 func TestStreamIsKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -91,7 +91,7 @@ func peek(r *http.Request) *jsonrpc.Request {
 }
 
 // checkRouted is [Adapter.checkName] for a request that the SDK has decoded,
-// whatever its transport.
+// over any transport.
 func (a *Adapter) checkRouted(req mcp.Request) error {
 	extra := req.GetExtra()
 	if extra == nil || extra.Header == nil {

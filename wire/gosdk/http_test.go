@@ -75,7 +75,7 @@ func TestNameHeaderIsTrimmed(t *testing.T) {
 }
 
 // Without the wrapper, and for a request that it does not look at, the
-// mismatch is refused all the same.
+// mismatch is refused too.
 func TestNameHeaderWithoutHandler(t *testing.T) {
 	h := withGreeter(t)
 	bare := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return h.server }, &mcp.StreamableHTTPOptions{Stateless: true})

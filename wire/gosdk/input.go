@@ -62,7 +62,7 @@ func RequestInput(ctx context.Context, h *durabletasks.Handle, requests mcp.Inpu
 // that was asked for, and with the members that were checked. The SDK itself
 // would guess the kind from the answer, and take members for each other that
 // differ in case alone, so that a client could have one answer checked and
-// another one heard.
+// another one used.
 func decodeAnswer(request, answer wire.JSON) (mcp.InputResponse, error) {
 	switch method, _ := request.Get("method").Text(); method {
 	case wire.MethodElicit:
@@ -161,6 +161,10 @@ func expected(field wire.JSON) string {
 				options = append(options, option.Get("const").String())
 			}
 		}
+	}
+	const most = 20
+	if n := len(options) - most; n > 0 {
+		options = append(options[:most], fmt.Sprintf("%d more", n))
 	}
 	kind, _ := field.Get("type").Text()
 	switch {

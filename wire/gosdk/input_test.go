@@ -46,18 +46,18 @@ func TestAnswerIsWhatWasChecked(t *testing.T) {
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			h := newHost(t, nil)
-			heard := make(chan mcp.InputResponse, 1)
+			got := make(chan mcp.InputResponse, 1)
 			addTaskTool(h.adapter, &mcp.Tool{Name: "ask"}, func(ctx context.Context, task *durabletasks.Handle, _ struct{}) (*mcp.CallToolResult, error) {
 				answers, err := gosdk.RequestInput(ctx, task, mcp.InputRequestMap{"key": tt.asked}, nil)
-				heard <- answers["key"]
+				got <- answers["key"]
 				return text("done"), err
 			}, nil)
 			c := h.inMemory(t)
 			id := created(t, c(t, toolCall("ask", `{}`)))
 			h.await(t, id, wire.StatusInputRequired)
 			result(t, c(t, update(id, `{"key":`+tt.answer+`}`)))
-			if got := <-heard; !reflect.DeepEqual(got, tt.want) {
-				t.Errorf("heard %#v, want %#v", got, tt.want)
+			if got := <-got; !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("got %#v, want %#v", got, tt.want)
 			}
 		})
 	}
@@ -109,18 +109,18 @@ func TestAnswerThatDoesNotFitTheForm(t *testing.T) {
 	}
 }
 
-// Who answered only a part within the time is heard, and the worker learns what
-// is missing.
+// A worker gets the answers that were given in time, and learns which are
+// missing.
 func TestInputWithATimeout(t *testing.T) {
 	h := newHost(t, nil)
-	type heard struct {
+	type outcome struct {
 		answers mcp.InputResponseMap
 		err     error
 	}
-	got := make(chan heard, 1)
+	got := make(chan outcome, 1)
 	addTaskTool(h.adapter, &mcp.Tool{Name: "ask"}, func(ctx context.Context, task *durabletasks.Handle, _ struct{}) (*mcp.CallToolResult, error) {
 		answers, err := gosdk.RequestInput(ctx, task, mcp.InputRequestMap{"one": titleForm, "two": titleForm}, &durabletasks.InputOptions{Timeout: 2 * time.Second})
-		got <- heard{answers, err}
+		got <- outcome{answers, err}
 		return text("done"), nil
 	}, nil)
 	c := h.inMemory(t)
@@ -133,7 +133,7 @@ func TestInputWithATimeout(t *testing.T) {
 		t.Errorf("got %v", in.err)
 	}
 	if want := (mcp.InputResponseMap{"one": &mcp.ElicitResult{Action: "decline"}}); !reflect.DeepEqual(in.answers, want) {
-		t.Errorf("heard %v", in.answers)
+		t.Errorf("answers %v", in.answers)
 	}
 	h.await(t, id, wire.StatusCompleted)
 }

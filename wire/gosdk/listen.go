@@ -72,16 +72,16 @@ func (a *Adapter) arrived(ctx context.Context, req mcp.Request) *listen {
 // subscription is a listen that is being served.
 type subscription struct {
 	*listen
-	accepted     []string      // the tasks of which the client hears
+	accepted     []string      // the tasks that the client listens to
 	acknowledged chan struct{} // closed when the client knows them
 	once         sync.Once     // closes it
 }
 
 type subscriptionKey struct{}
 
-// serveListen serves one subscriptions/listen. What it asks beside tasks is
-// the SDK's to serve; one that asks nothing else does not reach it, because
-// there its end would also end what an earlier listen of the session asked.
+// serveListen serves one subscriptions/listen. The SDK serves the
+// rest of its filter. A listen for nothing but tasks does not reach the SDK,
+// because its end there would end what an earlier listen of the session asked.
 func (a *Adapter) serveListen(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	if a.listening.Err() != nil {
 		return nil, shuttingDown()
@@ -184,7 +184,7 @@ func (a *Adapter) visible(ctx context.Context, ids []string) (seen []string, err
 }
 
 // tell acknowledges a listen, unless the SDK does, and sends the views of its
-// tasks until the last of them has ended or ctx does. An error is a fault of
+// tasks until all of them have ended or ctx is done. An error is a fault of
 // the server.
 func (a *Adapter) tell(ctx context.Context, s *subscription, mixed bool) (err error) {
 	defer a.rescue(&err)
@@ -195,7 +195,7 @@ func (a *Adapter) tell(ctx context.Context, s *subscription, mixed bool) (err er
 			return nil
 		}
 	} else if err := s.acknowledge(ctx, wire.JSON{}); err != nil {
-		a.unheard(ctx, err)
+		a.logUnsent(ctx, err)
 		return nil
 	}
 	id, err := wire.Marshal(s.id.Raw())
@@ -210,22 +210,22 @@ func (a *Adapter) tell(ctx context.Context, s *subscription, mixed bool) (err er
 			return a.failed("listen", err)
 		}
 		if err := s.line.send(ctx, wire.MethodTaskNotification, wire.TaskNotification{SubscriptionID: id, Task: task}); err != nil {
-			a.unheard(ctx, err)
+			a.logUnsent(ctx, err)
 			return nil
 		}
 	}
 	return nil
 }
 
-// unheard notes that a client could not be told.
-func (a *Adapter) unheard(ctx context.Context, err error) {
+// logUnsent logs that a notification could not be sent.
+func (a *Adapter) logUnsent(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		a.log.Info("gosdk: a client does not hear of its tasks any more", "error", err)
+		a.log.Info("gosdk: notifications of tasks cannot be sent any more", "error", err)
 	}
 }
 
-// acknowledge tells the client what it will hear of: its tasks, and what the
-// SDK has agreed to.
+// acknowledge tells the client what it listens to: its tasks, and what the SDK
+// has agreed to.
 func (s *subscription) acknowledge(ctx context.Context, others wire.JSON) error {
 	id, err := wire.Marshal(s.id.Raw())
 	if err != nil {
@@ -274,8 +274,8 @@ func (a *Adapter) mergeAcknowledgement(next mcp.MethodHandler) mcp.MethodHandler
 
 // EndListens ends every subscriptions/listen of the server in good order:
 // each gets its result, and its stream closes. Later ones are refused. An
-// http.Server does not end streams by itself when it shuts down, but waits
-// for them; so have it call EndListens:
+// http.Server that shuts down waits for streams and does not end them; have it
+// call EndListens, as [Adapter.RunHTTP] does:
 //
 //	web.RegisterOnShutdown(adapter.EndListens)
 //

@@ -94,7 +94,7 @@ func wantOver(t *testing.T, m wire.JSON, id string) {
 	}
 }
 
-// A client hears of each task as it is, in whatever state, and of all that
+// A client is told each task as it is, in any state, and all that
 // becomes of it, until the last one has ended.
 func TestListen(t *testing.T) {
 	onEveryChannel(t, plainHost, func(t *testing.T, h *host, c *channel) {
@@ -347,7 +347,7 @@ func awaitListens(h *host) <-chan struct{} {
 	return served
 }
 
-// A listen ends when the client gives it up, and the task goes on unheard.
+// A listen ends when the client cancels it, and the task goes on.
 func TestListenGivenUp(t *testing.T) {
 	onEveryChannel(t, plainHost, func(t *testing.T, h *host, c *channel) {
 		served := awaitListens(h)
@@ -360,7 +360,7 @@ func TestListenGivenUp(t *testing.T) {
 			wantOver(t, c.next(t), `"l"`)
 		}
 		<-served
-		must(t, task.Progress(t.Context(), "unheard", nil))
+		must(t, task.Progress(t.Context(), "nobody listens", nil))
 		c.quiet(t)
 	})
 }
@@ -453,7 +453,7 @@ func TestListenToAsManyTasksAsMayBe(t *testing.T) {
 	})
 }
 
-// A task that an earlier process left is taken up before it is listened to.
+// A task that an earlier process left is resumed before it is listened to.
 func TestListenWaitsForRecovery(t *testing.T) {
 	store, ids := interrupted(t, storedCall{"echo", `{"name":"Ada"}`})
 	h := newHostOver(t, store, &gosdk.Options{Owner: asAlice})

@@ -30,7 +30,7 @@ func TestExtensionIsAdvertised(t *testing.T) {
 
 // Other extensions of the server stay, and a value that no client would
 // understand is put right.
-func TestAdvertisingBesideOtherExtensions(t *testing.T) {
+func TestAdvertisingWithOtherExtensions(t *testing.T) {
 	tasks, err := durabletasks.New(&durabletasks.MemStore{}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestRemovedMethods(t *testing.T) {
 	})
 }
 
-// Whatever stands in the params, the answer is an error that does not repeat
+// Malformed params are answered with an error that does not repeat
 // it, and the server goes on.
 func TestMalformedParams(t *testing.T) {
 	onEveryTransport(t, withGreeter, func(t *testing.T, h *host, c client) {
@@ -163,7 +163,7 @@ func TestAbsentParams(t *testing.T) {
 			}
 		}
 	}
-	// A request may declare the revision and the extension by itself.
+	// A request may declare the revision and the extension on its own.
 	created(t, c(t, toolCall("greet", `{"name":"Ada"}`)))
 	// And one of the session's own revision is not served.
 	old := strings.ReplaceAll(taskRequest(wire.MethodGet, noSuchTask), "2026-07-28", "2025-11-25")

@@ -144,7 +144,7 @@ func TestFailedRecoveryIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Of processes that share a store, one takes up what another leaves later, also
+// A process resumes what another process that shares its store leaves later, also
 // after a recovery that failed or panicked, until its engine closes.
 func TestRecoverEvery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestRecoverEvery(t *testing.T) {
 }
 
 // A scan that fails for good costs no more than one in each interval, and what
-// it shows is taken up.
+// it shows is resumed.
 func TestRecoverEveryBehindDamage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &damagedScanner{fickleScanner{survivor: survivor{&durabletasks.MemStore{}}}}

@@ -145,11 +145,11 @@ func TestRunStdio(t *testing.T) {
 		end  func(t *testing.T, p *process)
 	}{
 		{"end of input", "", hangUp},
-		{"end of input beside a worker", toolCall("wait", `{}`), hangUp},
-		{"end of input beside a stubborn worker", toolCall("stubborn", `{}`), hangUp},
+		{"end of input during work", toolCall("wait", `{}`), hangUp},
+		{"end of input during stubborn work", toolCall("stubborn", `{}`), hangUp},
 		{"interrupt", toolCall("wait", `{}`), signalled(os.Interrupt)},
-		{"hang-up beside an inline call", inlineCall("wait", `{}`), signalled(syscall.SIGHUP)},
-		{"termination beside a stubborn inline call", inlineCall("stubborn", `{}`), signalled(syscall.SIGTERM)},
+		{"hang-up during an inline call", inlineCall("wait", `{}`), signalled(syscall.SIGHUP)},
+		{"termination during a stubborn inline call", inlineCall("stubborn", `{}`), signalled(syscall.SIGTERM)},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			t.Parallel()
@@ -171,7 +171,7 @@ func TestRunStdio(t *testing.T) {
 			if !strings.Contains(said, "returned <nil>") {
 				t.Errorf("said %s", said)
 			}
-			if stubborn := strings.Contains(tt.what, "stubborn worker"); stubborn != strings.Contains(said, "did not stop in time") {
+			if stubborn := strings.Contains(tt.what, "stubborn work"); stubborn != strings.Contains(said, "did not stop in time") {
 				t.Errorf("said %s", said)
 			}
 		})

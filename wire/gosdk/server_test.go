@@ -239,7 +239,7 @@ func post(t *testing.T, url, request string, change func(http.Header)) response 
 	return response{answer.StatusCode, body}
 }
 
-// addHeaders adds what a client of the modern revision sends beside a request.
+// addHeaders adds what a client of the modern revision sends with a request.
 func addHeaders(t *testing.T, header http.Header, text string) {
 	t.Helper()
 	message, err := jsonrpc.DecodeMessage([]byte(text))

@@ -219,7 +219,9 @@ func parseArguments(text json.RawMessage) (wire.JSON, error) {
 }
 
 // unprefixed returns an error's text as a client should see it.
-func unprefixed(err error) string { return strings.TrimPrefix(err.Error(), "wire: ") }
+func unprefixed(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "wire: "), "decode: ")
+}
 
 // call handles a tools/call: it becomes a task, or is run inline. Every error
 // is a [*jsonrpc.Error], except for the end of ctx.

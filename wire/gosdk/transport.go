@@ -12,7 +12,7 @@ import (
 // Transport wraps a transport with one connection, such as [mcp.StdioTransport],
 // [mcp.IOTransport] or [mcp.InMemoryTransport], for [mcp.Server.Run] or
 // [mcp.Server.Connect]. Over it, a client's subscriptions/listen may name
-// tasks, and the client hears of their changes; without it, the server
+// tasks, and the client is notified of their changes; without it, the server
 // acknowledges none. Streamable HTTP has [Adapter.Handler] for that.
 //
 // A transport that logs messages sees notifications of tasks if it is wrapped

@@ -109,8 +109,8 @@ func (s *stuck) Write(b []byte) (int, error) {
 
 func (*stuck) Close() error { return nil }
 
-// A server that is told to end ends, also when a client does not read.
-func TestServerEndsBesideAStuckListener(t *testing.T) {
+// A server that is told to end ends even if a client does not read.
+func TestServerEndsDespiteAStuckListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, nil)
 		stdin, toServer := io.Pipe()

@@ -126,6 +126,8 @@ func TestArgumentsAreExact(t *testing.T) {
 			{`{"amount":1.5}`, ``, `type`},
 			{`{"amount":9007199254740993.5}`, ``, `type`},
 			{`{"amount":1e-400}`, ``, `type`},
+			{`{"amount":1e-999999999}`, ``, `type`}, // takes no time
+			{`{"amount":1e999999999}`, ``, `number`},
 			{`{"amount":9223372036854775808}`, ``, `number`},
 			{`{"amount":"1"}`, ``, `type`},
 			{`{"amount":1,"to":"nobody!"}`, ``, `pattern`},

@@ -20,6 +20,9 @@ type Work func(ctx context.Context, h *durabletasks.Handle) (*mcp.CallToolResult
 
 // worker returns the engine's kind of worker.
 func (a *Adapter) worker(tool string, work Work) durabletasks.Worker {
+	if work == nil {
+		return nil // which the engine refuses
+	}
 	return func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 		result, err := work(ctx, h)
 		switch {

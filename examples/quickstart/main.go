@@ -1,22 +1,17 @@
 // Quickstart is the server of the README: one tool whose calls become tasks
 // that survive the process.
-//
-//	go run ./quickstart
 package main
 
 import (
 	"context"
 	"fmt"
 	"log"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-durable-tasks/durabletasks"
 	"github.com/mcp-durable-tasks/durabletasks/wal"
-	"github.com/mcp-durable-tasks/durabletasks/wire"
 	"github.com/mcp-durable-tasks/durabletasks/wire/gosdk"
 )
 
@@ -24,36 +19,39 @@ type indexInput struct {
 	Files int `json:"files" jsonschema:"how many files to index"`
 }
 
-// index is the worker of one task. After a crash the next process calls it
+type indexOutput struct {
+	Indexed int `json:"indexed" jsonschema:"how many files are in the index"`
+}
+
+// index does the work of one task. After a crash the next process calls it
 // again with the same input, and it goes on from its checkpoint.
-func index(ctx context.Context, h *durabletasks.Handle, in indexInput) (*mcp.CallToolResult, error) {
-	done := 0
-	if saved, err := h.Checkpoint(ctx); err != nil {
-		return nil, err
-	} else if !saved.IsZero() {
-		if err := saved.Decode(&done); err != nil {
-			return nil, err
+func index(ctx context.Context, h *durabletasks.Handle, in indexInput) (*mcp.CallToolResult, indexOutput, error) {
+	out, err := durabletasks.Checkpoint[indexOutput](ctx, h) // zero in the first run
+	if err != nil {
+		return nil, out, err
+	}
+	if out.Indexed == 0 { // a checkpoint covers the questions before it
+		yes, err := h.Confirm(ctx, "start", fmt.Sprintf("Index %d files?", in.Files))
+		if err != nil || !yes {
+			return nil, out, err
 		}
 	}
-	for done < in.Files {
-		select {
-		case <-time.After(100 * time.Millisecond): // index one file
-		case <-ctx.Done(): // cancelled by the client, or shutting down
-			return nil, context.Cause(ctx)
-		}
-		done++
-		message := fmt.Sprintf("%d of %d files", done, in.Files)
-		checkpoint := wire.MustParse(fmt.Sprint(done))
-		if err := h.Progress(ctx, message, &durabletasks.ProgressOptions{Checkpoint: checkpoint}); err != nil {
-			return nil, err
+	for out.Indexed < in.Files && ctx.Err() == nil {
+		time.Sleep(100 * time.Millisecond) // index one file
+		out.Indexed++
+		if err := h.SaveCheckpoint(ctx, out); err != nil {
+			return nil, out, err
 		}
 	}
-	text := fmt.Sprintf("indexed %d files", done)
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
+	return nil, out, context.Cause(ctx) // nil, unless cancelled or shutting down
 }
 
 func main() {
-	store, err := wal.Open("tasks", nil) // a directory; what is in it survives the process
+	dir, err := wal.UserDir("indexer") // such as ~/.local/state/indexer/tasks
+	if err != nil {
+		log.Fatal(err)
+	}
+	store, err := wal.Open(dir, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -62,22 +60,12 @@ func main() {
 		log.Fatal(err)
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1.0.0"}, nil)
-	adapter, err := gosdk.Install(server, tasks, &gosdk.Options{Recover: true})
+	adapter, err := gosdk.Install(server, tasks, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "index", Description: "Indexes files."}, index, nil)
-
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	if err := server.Run(ctx, adapter.Transport(&mcp.StdioTransport{})); err != nil {
-		log.Print(err)
-	}
-	// A client kills its server soon after it has closed stdin. What does not
-	// end in time goes on in the next process.
-	grace, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-	defer cancel()
-	if err := tasks.Shutdown(grace); err != nil {
-		log.Print(err)
+	if err := adapter.RunStdio(context.Background()); err != nil {
+		log.Fatal(err)
 	}
 }

@@ -372,7 +372,7 @@ func (s *sim) settleWaiter(k *modelTask) {
 		default:
 		}
 	default:
-		s.handed(k, "")
+		s.handed(k, nil)
 	}
 }
 
@@ -413,9 +413,9 @@ func (s *sim) overdue(k *modelTask) {
 	k.exact = true // it has looked at the others, too
 }
 
-// handed compares the answers that the waiter was handed, and its error: want,
-// or if empty what the withdrawn questions say.
-func (s *sim) handed(k *modelTask, want string) {
+// handed compares the answers that the waiter was handed, and its error: what
+// the withdrawn questions say, and cause.
+func (s *sim) handed(k *modelTask, cause error) {
 	s.t.Helper()
 	w := k.waiter
 	var a answer
@@ -439,20 +439,13 @@ func (s *sim) handed(k *modelTask, want string) {
 	if !maps.Equal(got, answers) {
 		s.t.Fatalf("waiter of %s: answers %v, want %v", k.id, got, answers)
 	}
+	slices.Sort(nobody)
 	var unanswered *durabletasks.UnansweredError
 	switch {
-	case want != "":
-	case len(nobody) == 0:
-		want = "ok"
+	case len(nobody) == 0 && a.err == nil:
+	case len(nobody) > 0 && errors.As(a.err, &unanswered) && slices.Equal(unanswered.Keys, nobody) && errors.Is(a.err, cause) == (cause != nil):
 	default:
-		want = "Unanswered"
-		slices.Sort(nobody)
-		if errors.As(a.err, &unanswered) && !slices.Equal(unanswered.Keys, nobody) {
-			s.t.Fatalf("waiter of %s: unanswered %q, want %q", k.id, unanswered.Keys, nobody)
-		}
-	}
-	if name := errorName(a.err); name != want {
-		s.t.Fatalf("waiter of %s: %s, want %s", k.id, name, want)
+		s.t.Fatalf("waiter of %s: %v, want %q unanswered, %v", k.id, a.err, nobody, cause)
 	}
 	w.by.taken = append(w.by.taken, w.keys...)
 	w.stop(nil)
@@ -1216,8 +1209,7 @@ func (s *sim) request(t *rapid.T) {
 			round[key] = text
 			commits = true
 		}
-		// A call that waits withdraws what it does not ask.
-		var left []string
+		var left []string // what nobody asks any more, if this call has to wait
 		if commits || len(k.open(keys)) > 0 {
 			left = slices.DeleteFunc(k.open(slices.Collect(maps.Keys(k.requests))), func(key string) bool { return round[key] != "" })
 		}
@@ -1502,7 +1494,7 @@ func (s *sim) late(k *modelTask, at time.Time) {
 	case gives && k.cancel:
 		s.waiterEnds(k, "Cancelled")
 	case gives:
-		s.handed(k, "Unanswered")
+		s.handed(k, context.DeadlineExceeded)
 	}
 }
 

@@ -100,7 +100,7 @@ func (p *process) reap(good func(*os.ProcessState) bool) error {
 }
 
 // request sends one request and returns its result. Params are the members
-// beside _meta. Every request says for itself what the client can do.
+// in addition to _meta. Every request says for itself what the client can do.
 func (p *process) request(method, params string) (wire.JSON, error) {
 	const meta = `"_meta":{` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +

@@ -80,12 +80,12 @@ func tell(verbose bool) (err error) {
 	if err != nil {
 		return err
 	}
-	note("add: %s", sum.Get("result"))
+	note("add: %s", sum.Get("result").Get("structuredContent"))
 	question, err := first.await(publish, wire.StatusInputRequired)
 	if err != nil {
 		return err
 	}
-	note("publish: %s", question.Get("inputRequests").Get("confirm").Get("params").Get("message"))
+	note("publish: %s", question.Get("inputRequests").Get("publish").Get("params").Get("message"))
 
 	say("The crawler gets time for %d of its pages.", killedPast)
 	before, seen, err := first.awaitPages(crawl, killedPast)
@@ -133,18 +133,18 @@ func tell(verbose bool) (err error) {
 	if err := second.expect("publish", publish, question); err != nil {
 		return err
 	}
-	if err := second.answer(publish, `{"confirm":{"action":"accept","content":{"sure":true}}}`); err != nil {
+	if err := second.answer(publish, `{"publish":{"action":"accept","content":{"confirm":true}}}`); err != nil {
 		return err
 	}
 	published, err := second.await(publish, wire.StatusCompleted)
 	if err != nil {
 		return err
 	}
-	const want = `{"resultType":"complete","content":[{"type":"text","text":"Published: The crash"}]}`
-	if got := published.Get("result").String(); got != want {
-		return fmt.Errorf("publish ended with %s", got)
+	const want = `{"title":"The crash","published":true}`
+	if published.Get("result").Get("structuredContent") != wire.MustParse(want) {
+		return fmt.Errorf("publish ended with %s", published.Get("result"))
 	}
-	note("publish: %s", published.Get("result"))
+	note("publish: %s", want)
 
 	say("The client hangs up, and the server ends in good order.")
 	if err := second.hangUp(); err != nil {

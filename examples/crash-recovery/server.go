@@ -11,12 +11,11 @@ import (
 
 	"github.com/mcp-durable-tasks/durabletasks"
 	"github.com/mcp-durable-tasks/durabletasks/wal"
-	"github.com/mcp-durable-tasks/durabletasks/wire"
 	"github.com/mcp-durable-tasks/durabletasks/wire/gosdk"
 )
 
 // runServer serves MCP on stdin and stdout until stdin ends.
-func runServer(dir string) (err error) {
+func runServer(dir string) error {
 	store, err := wal.Open(dir, nil)
 	if err != nil {
 		return err
@@ -25,24 +24,23 @@ func runServer(dir string) (err error) {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	defer func() {
-		late, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-		defer cancel()
-		err = errors.Join(err, tasks.Shutdown(late))
-	}()
 	server := mcp.NewServer(&mcp.Implementation{Name: "crash-recovery", Version: "1.0.0"}, nil)
-	adapter, err := gosdk.Install(server, tasks, &gosdk.Options{Recover: true})
+	adapter, err := gosdk.Install(server, tasks, nil)
 	if err != nil {
-		return err
+		return errors.Join(err, tasks.Close())
 	}
 	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "crawl", Description: "Reads pages."}, crawl, nil)
 	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "add", Description: "Adds two numbers."}, add, nil)
 	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "publish", Description: "Publishes, if the user is sure."}, publish, nil)
-	return server.Run(context.Background(), adapter.Transport(&mcp.StdioTransport{}))
+	return adapter.RunStdio(context.Background())
 }
 
 type crawlInput struct {
 	Pages int `json:"pages"`
+}
+
+type crawlOutput struct {
+	Pages []pageRead `json:"pages"`
 }
 
 // pageRead says which process has read a page.
@@ -51,36 +49,26 @@ type pageRead struct {
 	Process int `json:"process"`
 }
 
-// crawl reads page after page, and saves what it has after each. A process
-// that takes it over goes on after the last page that was saved.
-func crawl(ctx context.Context, h *durabletasks.Handle, in crawlInput) (*mcp.CallToolResult, error) {
-	var read []pageRead
-	saved, err := h.Checkpoint(ctx)
+// crawl reads page after page, and saves what it has after each. When it runs
+// again in another process, it goes on after the last page that was saved.
+func crawl(ctx context.Context, h *durabletasks.Handle, in crawlInput) (*mcp.CallToolResult, crawlOutput, error) {
+	out, err := durabletasks.Checkpoint[crawlOutput](ctx, h)
 	if err != nil {
-		return nil, err
+		return nil, crawlOutput{}, err
 	}
-	if !saved.IsZero() {
-		if err := saved.Decode(&read); err != nil {
-			return nil, err
-		}
-	}
-	for len(read) < in.Pages {
+	for len(out.Pages) < in.Pages {
 		select {
 		case <-time.After(200 * time.Millisecond): // the work
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, crawlOutput{}, context.Cause(ctx)
 		}
-		read = append(read, pageRead{Number: len(read) + 1, Process: os.Getpid()})
-		checkpoint, err := wire.Marshal(read)
-		if err != nil {
-			return nil, err
-		}
-		message := fmt.Sprintf("read %d of %d pages", len(read), in.Pages)
-		if err := h.Progress(ctx, message, &durabletasks.ProgressOptions{Checkpoint: checkpoint}); err != nil {
-			return nil, err
+		out.Pages = append(out.Pages, pageRead{Number: len(out.Pages) + 1, Process: os.Getpid()})
+		message := fmt.Sprintf("read %d of %d pages", len(out.Pages), in.Pages)
+		if err := h.Progress(ctx, message, &durabletasks.ProgressOptions{Checkpoint: out}); err != nil {
+			return nil, crawlOutput{}, err
 		}
 	}
-	return &mcp.CallToolResult{StructuredContent: map[string]any{"pages": read}}, nil
+	return nil, out, nil
 }
 
 type addInput struct {
@@ -88,35 +76,26 @@ type addInput struct {
 	B int64 `json:"b"`
 }
 
-func add(_ context.Context, _ *durabletasks.Handle, in addInput) (*mcp.CallToolResult, error) {
-	return text(fmt.Sprint(in.A + in.B)), nil
+type addOutput struct {
+	Sum int64 `json:"sum"`
+}
+
+func add(_ context.Context, _ *durabletasks.Handle, in addInput) (*mcp.CallToolResult, addOutput, error) {
+	return nil, addOutput{Sum: in.A + in.B}, nil
 }
 
 type publishInput struct {
 	Title string `json:"title"`
 }
 
-// publish asks, and waits for the answer. When it runs again after a crash,
-// it takes up the question that is already asked.
-func publish(ctx context.Context, h *durabletasks.Handle, in publishInput) (*mcp.CallToolResult, error) {
-	answers, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{"confirm": &mcp.ElicitParams{
-		Message: "Publish “" + in.Title + "”?",
-		RequestedSchema: map[string]any{
-			"type":       "object",
-			"properties": map[string]any{"sure": map[string]any{"type": "boolean"}},
-			"required":   []string{"sure"},
-		},
-	}})
-	if err != nil {
-		return nil, err
-	}
-	form, ok := answers["confirm"].(*mcp.ElicitResult)
-	if !ok || form.Action != "accept" || form.Content["sure"] != true {
-		return text("Not published: " + in.Title), nil
-	}
-	return text("Published: " + in.Title), nil
+type publishOutput struct {
+	Title     string `json:"title"`
+	Published bool   `json:"published"`
 }
 
-func text(s string) *mcp.CallToolResult {
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
+// publish asks, and waits for the answer. When it runs again after a crash, it
+// asks the same question, and the user is not asked twice.
+func publish(ctx context.Context, h *durabletasks.Handle, in publishInput) (*mcp.CallToolResult, publishOutput, error) {
+	sure, err := h.Confirm(ctx, "publish", "Publish “"+in.Title+"”?")
+	return nil, publishOutput{Title: in.Title, Published: sure}, err
 }

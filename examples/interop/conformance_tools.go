@@ -18,7 +18,7 @@ import (
 func addConformanceTools(server *mcp.Server, adapter *gosdk.Adapter) {
 	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "slow_compute", Description: "Computes for some seconds."}, compute, nil)
 	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "failing_job", Description: "Completes with a tool error after a second."}, failSlowly,
-		&gosdk.TaskToolOptions{Undeclared: gosdk.Refuse})
+		&gosdk.TaskToolOptions{Fallback: gosdk.Refuse})
 	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "protocol_error_job", Description: "Fails with a JSON-RPC error."}, failByProtocol, nil)
 	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "confirm_delete", Description: "Asks before it deletes."}, confirmDelete, nil)
 	gosdk.AddTaskTool(adapter, &mcp.Tool{Name: "multi_input", Description: "Asks two questions at once."}, askTwice, nil)
@@ -39,42 +39,42 @@ type computeInput struct {
 	Label   string  `json:"label,omitempty"`
 }
 
-func compute(ctx context.Context, _ *durabletasks.Handle, in computeInput) (*mcp.CallToolResult, error) {
+func compute(ctx context.Context, _ *durabletasks.Handle, in computeInput) (*mcp.CallToolResult, any, error) {
 	if err := sleep(ctx, time.Duration(in.Seconds*float64(time.Second))); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return text(fmt.Sprintf("Computed %s in %g s", in.Label, in.Seconds)), nil
+	return text(fmt.Sprintf("Computed %s in %g s", in.Label, in.Seconds)), nil, nil
 }
 
-func failSlowly(ctx context.Context, _ *durabletasks.Handle, _ none) (*mcp.CallToolResult, error) {
+func failSlowly(ctx context.Context, _ *durabletasks.Handle, _ none) (*mcp.CallToolResult, any, error) {
 	if err := sleep(ctx, time.Second); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return nil, errors.New("the job did not work out")
+	return nil, nil, errors.New("the job did not work out")
 }
 
 type deleteInput struct {
 	Filename string `json:"filename"`
 }
 
-func confirmDelete(ctx context.Context, h *durabletasks.Handle, in deleteInput) (*mcp.CallToolResult, error) {
-	answers, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{"confirm": yesNoForm("Delete " + in.Filename + "?")})
+func confirmDelete(ctx context.Context, h *durabletasks.Handle, in deleteInput) (*mcp.CallToolResult, any, error) {
+	yes, err := h.Confirm(ctx, "confirm", "Delete "+in.Filename+"?")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if said, _ := answers["confirm"].(*mcp.ElicitResult); said == nil || said.Action != "accept" || said.Content["confirm"] != true {
-		return text("Kept " + in.Filename), nil
+	if !yes {
+		return text("Kept " + in.Filename), nil, nil
 	}
-	return text("Deleted " + in.Filename), nil
+	return text("Deleted " + in.Filename), nil, nil
 }
 
-func askTwice(ctx context.Context, h *durabletasks.Handle, _ none) (*mcp.CallToolResult, error) {
-	answers, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{
+func askTwice(ctx context.Context, h *durabletasks.Handle, _ none) (*mcp.CallToolResult, any, error) {
+	answers, err := gosdk.RequestInput(ctx, h, mcp.InputRequestMap{
 		"name":    nameForm("What is your name?"),
 		"confirm": yesNoForm("Go on?"),
-	})
+	}, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var said []string
 	for _, key := range []string{"name", "confirm"} {
@@ -82,7 +82,7 @@ func askTwice(ctx context.Context, h *durabletasks.Handle, _ none) (*mcp.CallToo
 			said = append(said, fmt.Sprintf("%s: %s %v", key, form.Action, form.Content))
 		}
 	}
-	return text(strings.Join(said, ", ")), nil
+	return text(strings.Join(said, ", ")), nil, nil
 }
 
 // askThenDefer asks on the call itself, by the SDK's multi round-trip

@@ -35,55 +35,55 @@ type echoInput struct {
 	MS   int    `json:"ms,omitempty" jsonschema:"after how many milliseconds"`
 }
 
-func echo(ctx context.Context, _ *durabletasks.Handle, in echoInput) (*mcp.CallToolResult, error) {
+func echo(ctx context.Context, _ *durabletasks.Handle, in echoInput) (*mcp.CallToolResult, any, error) {
 	if err := sleep(ctx, time.Duration(in.MS)*time.Millisecond); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return text(in.Text), nil
+	return text(in.Text), nil, nil
 }
 
-func greetByForm(ctx context.Context, h *durabletasks.Handle, _ none) (*mcp.CallToolResult, error) {
-	answers, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{"name": nameForm("What is your name?")})
+func greetByForm(ctx context.Context, h *durabletasks.Handle, _ none) (*mcp.CallToolResult, any, error) {
+	answers, err := gosdk.RequestInput(ctx, h, mcp.InputRequestMap{"name": nameForm("What is your name?")}, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	name, err := nameIn(answers["name"])
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return text("Hello, " + name), nil
+	return text("Hello, " + name), nil, nil
 }
 
-func greetTwo(ctx context.Context, h *durabletasks.Handle, _ none) (*mcp.CallToolResult, error) {
-	answers, err := gosdk.Ask(ctx, h, mcp.InputRequestMap{
+func greetTwo(ctx context.Context, h *durabletasks.Handle, _ none) (*mcp.CallToolResult, any, error) {
+	answers, err := gosdk.RequestInput(ctx, h, mcp.InputRequestMap{
 		"first":  nameForm("Who is the first?"),
 		"second": nameForm("Who is the second?"),
-	})
+	}, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	first, err := nameIn(answers["first"])
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	second, err := nameIn(answers["second"])
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return text(fmt.Sprintf("Hello, %s and %s", first, second)), nil
+	return text(fmt.Sprintf("Hello, %s and %s", first, second)), nil, nil
 }
 
-func runUntilCancelled(ctx context.Context, _ *durabletasks.Handle, _ none) (*mcp.CallToolResult, error) {
+func runUntilCancelled(ctx context.Context, _ *durabletasks.Handle, _ none) (*mcp.CallToolResult, any, error) {
 	<-ctx.Done()
-	return nil, context.Cause(ctx)
+	return nil, nil, context.Cause(ctx)
 }
 
-func failByProtocol(context.Context, *durabletasks.Handle, none) (*mcp.CallToolResult, error) {
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "The machine is on fire"}
+func failByProtocol(context.Context, *durabletasks.Handle, none) (*mcp.CallToolResult, any, error) {
+	return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "The machine is on fire"}
 }
 
-func failByResult(context.Context, *durabletasks.Handle, none) (*mcp.CallToolResult, error) {
-	return nil, errors.New("the tool could not do it")
+func failByResult(context.Context, *durabletasks.Handle, none) (*mcp.CallToolResult, any, error) {
+	return nil, nil, errors.New("the tool could not do it")
 }
 
 func text(s string) *mcp.CallToolResult {

@@ -16,8 +16,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -37,17 +35,15 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *address, *dir); err != nil {
+	if err := run(context.Background(), *address, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, "interop:", err)
 		os.Exit(1)
 	}
 }
 
-// run serves until ctx or stdin ends: on HTTP if there is an address,
-// otherwise on stdio.
-func run(ctx context.Context, address, dir string) (err error) {
+// run serves until the process is told to end, or stdin ends: on HTTP if there
+// is an address, otherwise on stdio.
+func run(ctx context.Context, address, dir string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil)) // stdout is the protocol's
 	store, err := openStore(dir, log)
 	if err != nil {
@@ -60,35 +56,21 @@ func run(ctx context.Context, address, dir string) (err error) {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	defer func() {
-		// The official client kills a stdio server a second after it has
-		// closed its stdin. Workers that need longer are resumed next time.
-		late, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-		defer cancel()
-		err = errors.Join(err, tasks.Shutdown(late))
-	}()
-
 	server := mcp.NewServer(&mcp.Implementation{Name: "durabletasks-interop", Version: "1.0.0"}, nil)
 	adapter, err := gosdk.Install(server, tasks, &gosdk.Options{
-		Recover:         true,
 		Resume:          gosdk.FailInterrupted,
 		RequireTaskName: true,
 		Logger:          log,
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, tasks.Close())
 	}
 	addDriverTools(server, adapter)
 	addConformanceTools(server, adapter)
-
 	if address == "" {
-		err = server.Run(ctx, adapter.Transport(&mcp.StdioTransport{}))
-		if ctx.Err() != nil {
-			return nil // told to end, not failed
-		}
-		return err
+		return adapter.RunStdio(ctx)
 	}
-	return serveHTTP(ctx, address, server, adapter)
+	return adapter.RunHTTP(ctx, webServer(address, adapter))
 }
 
 func openStore(dir string, log *slog.Logger) (durabletasks.TaskStore, error) {
@@ -98,33 +80,17 @@ func openStore(dir string, log *slog.Logger) (durabletasks.TaskStore, error) {
 	return wal.Open(dir, &wal.Options{Logger: log})
 }
 
-func serveHTTP(ctx context.Context, address string, server *mcp.Server, adapter *gosdk.Adapter) error {
-	streamable := mcp.NewStreamableHTTPHandler(
-		func(*http.Request) *mcp.Server { return server },
-		&mcp.StreamableHTTPOptions{Stateless: true})
+// webServer returns a server that says where it listens.
+func webServer(address string, adapter *gosdk.Adapter) *http.Server {
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", adapter.Handler(streamable))
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
+	mux.Handle("/mcp", adapter.HTTPHandler(nil))
+	return &http.Server{
+		Addr:              address,
+		Handler:           mux,
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(l net.Listener) context.Context {
+			fmt.Fprintf(os.Stderr, "listening on http://%s/mcp\n", l.Addr())
+			return context.Background()
+		},
 	}
-	fmt.Fprintf(os.Stderr, "listening on http://%s/mcp\n", listener.Addr())
-
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	web.RegisterOnShutdown(adapter.EndListens)
-	ended := make(chan error, 1)
-	go func() { ended <- web.Serve(listener) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	// Requests end before the engine does: a client that meets a closed
-	// engine gives its task up.
-	late, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if err := web.Shutdown(late); err != nil {
-		return errors.Join(err, web.Close())
-	}
-	return nil
 }

@@ -638,6 +638,114 @@ func TestCheckpoint(t *testing.T) {
 	})
 }
 
+// A checkpoint is any Go value that has a JSON encoding, and comes back as one.
+func TestTypedCheckpoints(t *testing.T) {
+	type state struct {
+		Page int               `json:"page"`
+		Seen map[string]string `json:"seen,omitempty"`
+	}
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), nil)
+		if v, err := durabletasks.Checkpoint[state](ctx, k.h); v.Page != 0 || v.Seen != nil || err != nil {
+			t.Errorf("at first: %+v, %v", v, err)
+		}
+		if v, err := durabletasks.Checkpoint[*state](ctx, k.h); v != nil || err != nil {
+			t.Errorf("at first: %+v, %v", v, err)
+		}
+		saves := map[string]func(v any) error{
+			"SaveCheckpoint": func(v any) error { return k.h.SaveCheckpoint(ctx, v) },
+			"Progress": func(v any) error {
+				return k.h.Progress(ctx, "m", &durabletasks.ProgressOptions{Checkpoint: v})
+			},
+		}
+		for name, save := range saves {
+			check(t, save(state{Page: 7, Seen: map[string]string{"<a>": "&"}}))
+			if r := stored(t, k.store, k.id); r.Checkpoint.String() != `{"page":7,"seen":{"<a>":"&"}}` {
+				t.Errorf("%s: a struct became %s", name, r.Checkpoint)
+			}
+			k.restart()
+			v, err := durabletasks.Checkpoint[state](ctx, k.h)
+			if v.Page != 7 || v.Seen["<a>"] != "&" || err != nil {
+				t.Errorf("%s: a struct came back as %+v, %v", name, v, err)
+			}
+			// What does not fit is an error that quotes nothing, and no half value.
+			_, err = durabletasks.Checkpoint[int](ctx, k.h)
+			if !errors.Is(err, durabletasks.ErrInvalid) || !strings.Contains(err.Error(), "int") || strings.Contains(err.Error(), "<a>") {
+				t.Errorf("%s: a struct as an int: %v", name, err)
+			}
+			check(t, save(wire.MustParse(`{"page":8,"seen":{"secret":1}}`)))
+			v, err = durabletasks.Checkpoint[state](ctx, k.h)
+			if !errors.Is(err, durabletasks.ErrInvalid) || strings.Contains(err.Error(), "secret") || v.Page != 0 || v.Seen != nil {
+				t.Errorf("%s: what fits in part: %+v, %v", name, v, err)
+			}
+			check(t, save(42))
+			if v, err := durabletasks.Checkpoint[int](ctx, k.h); v != 42 || err != nil {
+				t.Errorf("%s: an int came back as %v, %v", name, v, err)
+			}
+			if v, err := durabletasks.Checkpoint[string](ctx, k.h); v != "" || !errors.Is(err, durabletasks.ErrInvalid) || strings.Contains(err.Error(), "42") {
+				t.Errorf("%s: an int as a string: %q, %v", name, v, err)
+			}
+			odd := wire.MustParse(`{"n":12345678901234567890,"f":1.0}`)
+			check(t, save(odd))
+			if v, err := durabletasks.Checkpoint[wire.JSON](ctx, k.h); v != odd || err != nil {
+				t.Errorf("%s: JSON came back as %v, %v", name, v, err)
+			}
+			if v, err := k.h.Checkpoint(ctx); v != odd || err != nil {
+				t.Errorf("%s: JSON came back raw as %v, %v", name, v, err)
+			}
+			// A nil pointer is a value: JSON null.
+			check(t, save((*state)(nil)))
+			if v, err := durabletasks.Checkpoint[*state](ctx, k.h); v != nil || err != nil || stored(t, k.store, k.id).Checkpoint.String() != "null" {
+				t.Errorf("%s: a nil pointer came back as %v, %v", name, v, err)
+			}
+			check(t, save("kept"))
+			before := stored(t, k.store, k.id)
+			for what, bad := range map[string]any{
+				"a channel": make(chan int), "a function": func() {}, "NaN": math.NaN(), "a cycle": cycle(),
+				"an error with the value": leaky{"secret"}, "too deep": nested(wire.MaxDepth + 1),
+			} {
+				err := save(bad)
+				if !errors.Is(err, durabletasks.ErrInvalid) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "NaN") {
+					t.Errorf("%s: %s: %v", name, what, err)
+				}
+			}
+			if after := stored(t, k.store, k.id); !reflect.DeepEqual(before, after) {
+				t.Errorf("%s: changed: %+v", name, after)
+			}
+		}
+		// Nothing is no checkpoint to save, and leaves it alone in Progress.
+		for what, nothing := range map[string]any{"nil": nil, "absent JSON": wire.JSON{}} {
+			wantError(t, what, saves["SaveCheckpoint"](nothing), durabletasks.ErrInvalid)
+			check(t, saves["Progress"](nothing))
+			if v, err := durabletasks.Checkpoint[string](ctx, k.h); v != "kept" || err != nil {
+				t.Errorf("after %s: %q, %v", what, v, err)
+			}
+		}
+		check(t, k.h.Complete(ctx, done))
+		_, err := durabletasks.Checkpoint[int](ctx, k.h)
+		wantError(t, "of a task that has ended", err, durabletasks.ErrTerminal)
+	})
+}
+
+// leaky has an encoding that fails and quotes its value.
+type leaky struct{ text string }
+
+func (v leaky) MarshalJSON() ([]byte, error) { return nil, errors.New(v.text) }
+
+func cycle() any {
+	var v []any
+	v = append(v, &v)
+	return &v
+}
+
+func nested(depth int) any {
+	var v any = 1
+	for range depth {
+		v = []any{v}
+	}
+	return v
+}
+
 func TestProgressOptions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := newTask(t, newShared(), nil)

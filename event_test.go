@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// Each event comes once, in commit order, and tells the state after it.
+// Each event comes once, in commit order, with the state after it.
 func TestEvents(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log events
@@ -82,8 +82,8 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// The names of events are metric labels, and an event tells the tool and the
-// true age of its task, even if the task was not updated.
+// The names of events are metric labels, and an event has the tool and the true
+// age of its task, even if the task was not updated.
 func TestEventsAsMetrics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log events
@@ -141,7 +141,7 @@ func TestEventsAsMetrics(t *testing.T) {
 	}
 }
 
-// What a hook or a logger does is its own affair.
+// A hook or a logger that panics does not disturb the engine.
 func TestHooksPanic(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for name, opts := range map[string]*durabletasks.Options{
@@ -180,7 +180,7 @@ type panicHandler struct{ slog.Handler }
 func (panicHandler) Enabled(context.Context, slog.Level) bool  { panic("logger") }
 func (panicHandler) Handle(context.Context, slog.Record) error { panic("logger") }
 
-// A hook that panics is told to the log, without what it panicked with.
+// A hook that panics is logged, without the value it panicked with.
 func TestHookPanicIsLogged(t *testing.T) {
 	var book logbook
 	l := open(t, newShared(), &durabletasks.Options{OnEvent: func(durabletasks.Event) { panic("secret") }, Logger: book.logger()})
@@ -190,7 +190,7 @@ func TestHookPanicIsLogged(t *testing.T) {
 	}
 }
 
-// A failing sweep is told to the log and tried again.
+// A sweep that fails is logged and tried again.
 func TestSweepFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var book logbook
@@ -242,7 +242,7 @@ type brokenSweep struct{ shared }
 
 func (brokenSweep) Sweep(context.Context, time.Time) (int, error) { return 0, errors.New("broken") }
 
-// A hook may look at the task that it hears of.
+// A hook may read the task of its event.
 func TestHookReads(t *testing.T) {
 	var l *durabletasks.TaskLifecycle
 	var seen []string

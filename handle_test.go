@@ -481,8 +481,9 @@ func TestCancelIsDurable(t *testing.T) {
 	})
 }
 
-// A worker settles its task with the context that it has, however that ended
-// and whenever, and is told what became of the task. Its own reasons stop it.
+// A worker settles its task with the context that it has, even after the task
+// has ended that context, and learns how the task ended. A context that the
+// worker itself has ended stops a write.
 func TestWritesOfEndedContexts(t *testing.T) {
 	writes := map[string]func(ctx context.Context, h *durabletasks.Handle) error{
 		"Complete":   func(ctx context.Context, h *durabletasks.Handle) error { return h.Complete(ctx, done) },
@@ -534,7 +535,7 @@ func TestWritesOfEndedContexts(t *testing.T) {
 	}
 }
 
-// Nobody is asked anything with a context that has ended.
+// A context that the task has ended asks nothing.
 func TestAskingWithAnEndedContext(t *testing.T) {
 	for want, end := range map[string]func(k *task){
 		"Cancelled": func(k *task) { check(k.t, k.l.CancelTask(ctx, k.id)) },
@@ -567,7 +568,7 @@ func TestAskingWithAnEndedContext(t *testing.T) {
 	}
 }
 
-// A context that ends before anything is asked gives its cause.
+// If the context ends before anything is asked, the error is its cause.
 func TestContextEndsWhileAsking(t *testing.T) {
 	mine := errors.New("mine")
 	bubble(t, func(t *testing.T) {
@@ -584,8 +585,8 @@ func TestContextEndsWhileAsking(t *testing.T) {
 	})
 }
 
-// The end of a worker's context does not take away a write that waits its
-// turn behind it.
+// A write that waits for its turn is not lost when the task ends the worker's
+// context meanwhile.
 func TestWritesThatWaitTheirTurn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &flawed{shared: newShared()}
@@ -937,8 +938,8 @@ func TestCancelledMessage(t *testing.T) {
 	}
 }
 
-// A waiter ends when its task does, though no worker of the engine's runs it,
-// and not before: extending the task prolongs the wait.
+// A waiter ends when its task expires, even if the engine does not run its
+// worker, and not before: extending the task prolongs the wait.
 func TestWaitersExpire(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log events
@@ -967,7 +968,7 @@ func TestWaitersExpire(t *testing.T) {
 	})
 }
 
-// So does the waiter of a run that comes after a restart.
+// The same holds for the waiter of a run after a restart.
 func TestWaitersExpireAfterARestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := newTask(t, newShared(), unswept)
@@ -1067,7 +1068,8 @@ func TestTwoEnginesWatching(t *testing.T) {
 	})
 }
 
-// Where the store tells nothing, the next write of the worker does.
+// If the store reports nothing, a worker learns of the other engine's commits by
+// its next write.
 func TestTwoEnginesNotWatching(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
@@ -1091,7 +1093,7 @@ func TestTwoEnginesNotWatching(t *testing.T) {
 		wantError(t, "waiter", (<-w).err, durabletasks.ErrTerminal)
 		wantError(t, "context", context.Cause(hctx), durabletasks.ErrTerminal)
 
-		// A worker that learns of it by asking is cancelled all the same.
+		// So does a worker whose next call asks a question.
 		for _, key := range []string{"new", "open"} {
 			id = create(t, a, nil)
 			gone, stop := context.WithCancel(ctx)
@@ -1115,7 +1117,7 @@ func TestTwoEnginesNotWatching(t *testing.T) {
 	})
 }
 
-// A store whose watch fails is watched again, and nothing is missed between.
+// A store whose watch fails is watched again, and nothing is missed in between.
 func TestStoreWatchFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &failingWatch{shared: newShared(), fail: make(chan error)}
@@ -1139,7 +1141,7 @@ func TestStoreWatchFails(t *testing.T) {
 	})
 }
 
-// A watch that ends at once is not begun again and again without a pause.
+// A watch that ends at once is begun again only after a pause.
 func TestStoreWatchEndsAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &failingWatch{shared: newShared(), fail: make(chan error)}

@@ -30,7 +30,7 @@ func grown(before int) bool {
 }
 
 // Idle tasks cost no goroutine, no timer and no entry, and neither do tasks
-// that are over, however they lived and ended.
+// that have ended in one of many ways.
 func TestNothingIsLeft(t *testing.T) {
 	const tasks = 20_000
 	bubble(t, func(t *testing.T) {
@@ -269,9 +269,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A timer lives as long as somebody holds on to the task, and there is one,
-// however often the task is written. What a timer does when it fires is to
-// look at the record.
+// A task has a timer while somebody holds on to it, and only one, even if the
+// task is written often. A timer that fires reads the record.
 func TestTimersEndWithTheirHolders(t *testing.T) {
 	for name, hold := range map[string]struct {
 		do    func(l *durabletasks.TaskLifecycle, id string)
@@ -330,7 +329,7 @@ func TestTimersEndWithTheirHolders(t *testing.T) {
 	}
 }
 
-// What lives when the engine ends, ends with it.
+// Contexts, waiters, watches and workers end with the engine.
 func TestNothingIsLeftAfterClose(t *testing.T) {
 	const tasks = 1000
 	for name, end := range map[string]func(l *durabletasks.TaskLifecycle) error{

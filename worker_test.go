@@ -328,8 +328,8 @@ func TestNilWorker(t *testing.T) {
 	})
 }
 
-// Without a Logger, what nobody is told of goes to slog.Default at level Error,
-// with the tool's name and without ids or payloads. Nothing else does.
+// Without a Logger, failures that no caller learns of go to slog.Default at level
+// Error, with the tool's name and without ids or payloads. Nothing else does.
 func TestFailuresWithoutALogger(t *testing.T) {
 	before, out, flags := slog.Default(), log.Writer(), log.Flags() // SetDefault changes package log, too
 	defer func() {
@@ -479,8 +479,7 @@ func TestClockWasAhead(t *testing.T) {
 	})
 }
 
-// What Go reads of a task may be over when it goes on: the task has ended with
-// its worker, or the engine has closed.
+// While Go reads a task, its worker may end it, or the engine may close.
 func TestGoOfWhatIsOver(t *testing.T) {
 	for name, row := range map[string]struct {
 		meanwhile func(l *durabletasks.TaskLifecycle, id string)
@@ -532,11 +531,13 @@ func (s *slowReader) Get(ctx context.Context, id string) (durabletasks.Record, e
 	return r, err
 }
 
-// While a Recover asks the host about a task, the host may run it otherwise.
+// While Recover asks the host about a task, the host may run it with Go. It then
+// has a worker, and nothing is logged.
 func TestGoWithinResume(t *testing.T) {
 	for _, work := range []durabletasks.Worker{nil, sleeping} {
 		bubble(t, func(t *testing.T) {
-			l := open(t, newShared(), &durabletasks.Options{MaxWorkers: 1})
+			var log logbook
+			l := open(t, newShared(), &durabletasks.Options{MaxWorkers: 1, Logger: log.logger()})
 			id := create(t, l, nil)
 			n, err := l.Recover(ctx, func(r durabletasks.Record) durabletasks.Worker {
 				check(t, l.Go(ctx, r.ID, sleeping))
@@ -549,6 +550,9 @@ func TestGoWithinResume(t *testing.T) {
 			synctest.Wait()
 			if v := get(t, l, id); v.Status != durabletasks.StatusCancelled {
 				t.Errorf("status %s", v.Status)
+			}
+			if strings.Contains(log.String(), "level=ERROR") {
+				t.Errorf("log: %s", &log)
 			}
 		})
 	}
@@ -809,7 +813,7 @@ func TestRecover(t *testing.T) {
 		}
 		n, err := l.Recover(ctx, func(r durabletasks.Record) durabletasks.Worker {
 			if r.Payload.IsZero() {
-				return nil // the one that Start has started is shown, and has its worker
+				return nil // it has the worker that StartTask runs
 			}
 			return resume(r)
 		})
@@ -884,7 +888,7 @@ func TestRecoverErrors(t *testing.T) {
 			t.Errorf("after Shutdown: %d, %v", n, err)
 		}
 
-		// Also where there is nothing to recover.
+		// It is the same if there is nothing to recover.
 		l = open(t, newShared(), nil)
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
@@ -906,7 +910,7 @@ func TestRecoverErrors(t *testing.T) {
 	})
 }
 
-// createHook is a store that calls a function right after each create.
+// createHook is a store that calls a function after each create.
 type createHook struct {
 	shared
 	then func()
@@ -944,8 +948,8 @@ func TestRecoverDuringStart(t *testing.T) {
 	})
 }
 
-// lateReader is a store whose reads report only later what they found, and
-// that commits a new task only when it is told to.
+// lateReader is a store that commits a new task, and returns from a read that
+// found nothing, only when the test lets it.
 type lateReader struct {
 	*watchable
 	commit, report chan struct{}
@@ -1087,7 +1091,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// Without workers there is nothing to wait for, whatever the context.
+// Without workers a shutdown succeeds, even with a context that is done.
 func TestShutdownOfTheIdle(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
@@ -1203,7 +1207,7 @@ func TestSleepingMachine(t *testing.T) {
 	})
 }
 
-// However short the times to live are, they are not raised all the time.
+// Even a very short TTL is raised at most every half minute or so.
 func TestExtensionsAreSeldom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
@@ -1217,8 +1221,8 @@ func TestExtensionsAreSeldom(t *testing.T) {
 	})
 }
 
-// A store whose clock is behind the engine's is asked every second, not all
-// the time, and one that fails as well.
+// A store whose clock is behind the engine's is read once a second, not all the
+// time, and so is a store that fails.
 func TestExpiryIsLookedAtSeldom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		behind := func() time.Time { return time.Now().Add(-time.Minute) }
@@ -1323,8 +1327,8 @@ func TestGoOfATaskThatEnds(t *testing.T) {
 	})
 }
 
-// Panics of a host's clock reach the caller before a commit and nobody after,
-// and hold up nothing.
+// A panic of the host's clock reaches the caller before a commit and nobody after
+// it, and nothing hangs.
 func TestClockPanics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var left atomic.Int64 // readings until a panic
@@ -1387,7 +1391,7 @@ func TestClockPanics(t *testing.T) {
 	})
 }
 
-// The watch over an expiry outlives a clock that panics at the wrong moment.
+// An expiry is still noticed after the clock has panicked in its timer.
 func TestClockPanicsAtTheExpiry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var broken atomic.Bool

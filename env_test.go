@@ -131,7 +131,7 @@ func errorName(err error) string {
 	return err.Error()
 }
 
-// answer is what a call that waits for input came back with.
+// answer is what a call that waits for input has returned.
 type answer struct {
 	values map[string]wire.JSON
 	err    error
@@ -244,7 +244,7 @@ func (s *limited) Update(ctx context.Context, next durabletasks.Record) error {
 	return s.shared.Update(ctx, next)
 }
 
-// watchable is a store whose instances hear of each other's commits.
+// watchable is a store whose instances learn of each other's commits.
 type watchable struct {
 	shared
 	hub *hub
@@ -267,7 +267,7 @@ func (s *watchable) Update(ctx context.Context, next durabletasks.Record) error 
 	return err
 }
 
-// tell tells all watches of a change.
+// tell reports a change to all watches.
 func (s *watchable) tell(id string) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -323,7 +323,7 @@ func (b *logbook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(io
 // silent is a log of tests in which workers panic.
 var silent = slog.New(slog.DiscardHandler)
 
-// events collects what an engine tells its hook.
+// events collects the events of an engine.
 type events struct {
 	mu  sync.Mutex
 	all []durabletasks.Event

@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// Each event comes once, in commit order, and tells the state after it.
+// Each event comes once, in commit order, with the state after it.
 func TestEvents(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log events
@@ -82,7 +82,66 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// What a hook or a logger does is its own affair.
+// The names of events are metric labels, and an event has the tool and the true
+// age of its task, even if the task was not updated.
+func TestEventsAsMetrics(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log events
+		store := newShared()
+		opts := &durabletasks.Options{OnEvent: log.hook, KeepExpiry: true}
+		k := &task{t: t, store: store, opts: opts, l: open(t, store, opts)}
+		k.id = create(t, k.l, &durabletasks.CreateOptions{Tool: "crawl"})
+		k.h = handle(t, k.l, k.id)
+		time.Sleep(second) // 1 s: asked
+		request(k.h, "a", "b")
+		time.Sleep(second) // 2 s: withdrawn
+		check(t, k.h.Withdraw(ctx, "a"))
+		time.Sleep(second) // 3 s: answered
+		k.update(accepts("b"))
+		time.Sleep(second) // 4 s: a cancel, which is no update
+		check(t, k.l.CancelTask(ctx, k.id))
+		time.Sleep(second) // 5 s: recovered, and ended
+		k.restart()
+		_, err := k.l.Recover(ctx, func(durabletasks.Record) durabletasks.Worker {
+			return func(context.Context, *durabletasks.Handle) (wire.JSON, error) { time.Sleep(second); return done, nil }
+		})
+		check(t, err)
+		time.Sleep(2 * second)
+		watched := create(t, k.l, &durabletasks.CreateOptions{Tool: "watch", TTL: second})
+		watch(ctx, k.l, watched)
+		time.Sleep(time.Hour)
+		want := "created (working), input_required (input_required), input_withdrawn (input_required), input_received (working), " +
+			"cancel_requested (working), recovered (working), ended (completed), created (working), expired, swept 1"
+		if got := log.String(); !strings.HasPrefix(got, want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		for i, e := range log.all {
+			for _, r := range e.Kind {
+				if (r < 'a' || r > 'z') && r != '_' {
+					t.Errorf("event %q is no metric label", e.Kind)
+				}
+			}
+			if i < 7 && (e.Tool != "crawl" || e.Age != []time.Duration{0, 1, 2, 3, 4, 5, 6}[i]*second) {
+				t.Errorf("%+v", e)
+			}
+		}
+		if e := log.all[7]; e.Tool != "watch" || e.Age != 0 {
+			t.Errorf("%+v", e)
+		}
+	})
+	// A clock that was set back makes no negative age.
+	var last durabletasks.Event
+	now := time.Now()
+	l := open(t, newShared(), &durabletasks.Options{OnEvent: func(e durabletasks.Event) { last = e }, Now: func() time.Time { return now }})
+	id := create(t, l, nil)
+	now = now.Add(-time.Minute)
+	check(t, l.CancelTask(ctx, id))
+	if last.Kind != durabletasks.EventCancelRequested || last.Age != 0 {
+		t.Errorf("%+v", last)
+	}
+}
+
+// A hook or a logger that panics does not disturb the engine.
 func TestHooksPanic(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for name, opts := range map[string]*durabletasks.Options{
@@ -121,7 +180,7 @@ type panicHandler struct{ slog.Handler }
 func (panicHandler) Enabled(context.Context, slog.Level) bool  { panic("logger") }
 func (panicHandler) Handle(context.Context, slog.Record) error { panic("logger") }
 
-// A hook that panics is told to the log, without what it panicked with.
+// A hook that panics is logged, without the value it panicked with.
 func TestHookPanicIsLogged(t *testing.T) {
 	var book logbook
 	l := open(t, newShared(), &durabletasks.Options{OnEvent: func(durabletasks.Event) { panic("secret") }, Logger: book.logger()})
@@ -131,7 +190,7 @@ func TestHookPanicIsLogged(t *testing.T) {
 	}
 }
 
-// A failing sweep is told to the log and tried again.
+// A sweep that fails is logged and tried again.
 func TestSweepFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var book logbook
@@ -183,7 +242,7 @@ type brokenSweep struct{ shared }
 
 func (brokenSweep) Sweep(context.Context, time.Time) (int, error) { return 0, errors.New("broken") }
 
-// A hook may look at the task that it hears of.
+// A hook may read the task of its event.
 func TestHookReads(t *testing.T) {
 	var l *durabletasks.TaskLifecycle
 	var seen []string

@@ -2,13 +2,13 @@ package durabletasks
 
 import "time"
 
-// Held tells what the process-local half of an engine holds: entries for
-// tasks, the contexts, listeners and timers in them, and places of workers.
+// Held counts what the process-local half of an engine holds: entries for
+// tasks, the contexts, listeners and timers in them, and slots of workers.
 type Held struct {
 	Tasks, Users, Contexts, Listeners, Timers, Running, Slots int
 }
 
-// Held counts what is held.
+// Held returns what is held now.
 func (l *TaskLifecycle) Held() Held {
 	var h Held
 	l.workers.mu.Lock()

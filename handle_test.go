@@ -481,8 +481,9 @@ func TestCancelIsDurable(t *testing.T) {
 	})
 }
 
-// A worker settles its task with the context that it has, however that ended
-// and whenever, and is told what became of the task. Its own reasons stop it.
+// A worker settles its task with the context that it has, even after the task
+// has ended that context, and learns how the task ended. A context that the
+// worker itself has ended stops a write.
 func TestWritesOfEndedContexts(t *testing.T) {
 	writes := map[string]func(ctx context.Context, h *durabletasks.Handle) error{
 		"Complete":   func(ctx context.Context, h *durabletasks.Handle) error { return h.Complete(ctx, done) },
@@ -534,7 +535,7 @@ func TestWritesOfEndedContexts(t *testing.T) {
 	}
 }
 
-// Nobody is asked anything with a context that has ended.
+// A context that the task has ended asks nothing.
 func TestAskingWithAnEndedContext(t *testing.T) {
 	for want, end := range map[string]func(k *task){
 		"Cancelled": func(k *task) { check(k.t, k.l.CancelTask(ctx, k.id)) },
@@ -567,7 +568,7 @@ func TestAskingWithAnEndedContext(t *testing.T) {
 	}
 }
 
-// A context that ends before anything is asked gives its cause.
+// If the context ends before anything is asked, the error is its cause.
 func TestContextEndsWhileAsking(t *testing.T) {
 	mine := errors.New("mine")
 	bubble(t, func(t *testing.T) {
@@ -584,8 +585,8 @@ func TestContextEndsWhileAsking(t *testing.T) {
 	})
 }
 
-// The end of a worker's context does not take away a write that waits its
-// turn behind it.
+// A write that waits for its turn is not lost when the task ends the worker's
+// context meanwhile.
 func TestWritesThatWaitTheirTurn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &flawed{shared: newShared()}
@@ -636,6 +637,114 @@ func TestCheckpoint(t *testing.T) {
 			t.Errorf("a client sees it: %s", text)
 		}
 	})
+}
+
+// A checkpoint is any Go value that has a JSON encoding, and comes back as one.
+func TestTypedCheckpoints(t *testing.T) {
+	type state struct {
+		Page int               `json:"page"`
+		Seen map[string]string `json:"seen,omitempty"`
+	}
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), nil)
+		if v, err := durabletasks.Checkpoint[state](ctx, k.h); v.Page != 0 || v.Seen != nil || err != nil {
+			t.Errorf("at first: %+v, %v", v, err)
+		}
+		if v, err := durabletasks.Checkpoint[*state](ctx, k.h); v != nil || err != nil {
+			t.Errorf("at first: %+v, %v", v, err)
+		}
+		saves := map[string]func(v any) error{
+			"SaveCheckpoint": func(v any) error { return k.h.SaveCheckpoint(ctx, v) },
+			"Progress": func(v any) error {
+				return k.h.Progress(ctx, "m", &durabletasks.ProgressOptions{Checkpoint: v})
+			},
+		}
+		for name, save := range saves {
+			check(t, save(state{Page: 7, Seen: map[string]string{"<a>": "&"}}))
+			if r := stored(t, k.store, k.id); r.Checkpoint.String() != `{"page":7,"seen":{"<a>":"&"}}` {
+				t.Errorf("%s: a struct became %s", name, r.Checkpoint)
+			}
+			k.restart()
+			v, err := durabletasks.Checkpoint[state](ctx, k.h)
+			if v.Page != 7 || v.Seen["<a>"] != "&" || err != nil {
+				t.Errorf("%s: a struct came back as %+v, %v", name, v, err)
+			}
+			// What does not fit is an error that quotes nothing, and no half value.
+			_, err = durabletasks.Checkpoint[int](ctx, k.h)
+			if !errors.Is(err, durabletasks.ErrInvalid) || !strings.Contains(err.Error(), "int") || strings.Contains(err.Error(), "<a>") {
+				t.Errorf("%s: a struct as an int: %v", name, err)
+			}
+			check(t, save(wire.MustParse(`{"page":8,"seen":{"secret":1}}`)))
+			v, err = durabletasks.Checkpoint[state](ctx, k.h)
+			if !errors.Is(err, durabletasks.ErrInvalid) || strings.Contains(err.Error(), "secret") || v.Page != 0 || v.Seen != nil {
+				t.Errorf("%s: what fits in part: %+v, %v", name, v, err)
+			}
+			check(t, save(42))
+			if v, err := durabletasks.Checkpoint[int](ctx, k.h); v != 42 || err != nil {
+				t.Errorf("%s: an int came back as %v, %v", name, v, err)
+			}
+			if v, err := durabletasks.Checkpoint[string](ctx, k.h); v != "" || !errors.Is(err, durabletasks.ErrInvalid) || strings.Contains(err.Error(), "42") {
+				t.Errorf("%s: an int as a string: %q, %v", name, v, err)
+			}
+			odd := wire.MustParse(`{"n":12345678901234567890,"f":1.0}`)
+			check(t, save(odd))
+			if v, err := durabletasks.Checkpoint[wire.JSON](ctx, k.h); v != odd || err != nil {
+				t.Errorf("%s: JSON came back as %v, %v", name, v, err)
+			}
+			if v, err := k.h.Checkpoint(ctx); v != odd || err != nil {
+				t.Errorf("%s: JSON came back raw as %v, %v", name, v, err)
+			}
+			// A nil pointer is a value: JSON null.
+			check(t, save((*state)(nil)))
+			if v, err := durabletasks.Checkpoint[*state](ctx, k.h); v != nil || err != nil || stored(t, k.store, k.id).Checkpoint.String() != "null" {
+				t.Errorf("%s: a nil pointer came back as %v, %v", name, v, err)
+			}
+			check(t, save("kept"))
+			before := stored(t, k.store, k.id)
+			for what, bad := range map[string]any{
+				"a channel": make(chan int), "a function": func() {}, "NaN": math.NaN(), "a cycle": cycle(),
+				"an error with the value": leaky{"secret"}, "too deep": nested(wire.MaxDepth + 1),
+			} {
+				err := save(bad)
+				if !errors.Is(err, durabletasks.ErrInvalid) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "NaN") {
+					t.Errorf("%s: %s: %v", name, what, err)
+				}
+			}
+			if after := stored(t, k.store, k.id); !reflect.DeepEqual(before, after) {
+				t.Errorf("%s: changed: %+v", name, after)
+			}
+		}
+		// Nothing is no checkpoint to save, and leaves it alone in Progress.
+		for what, nothing := range map[string]any{"nil": nil, "absent JSON": wire.JSON{}} {
+			wantError(t, what, saves["SaveCheckpoint"](nothing), durabletasks.ErrInvalid)
+			check(t, saves["Progress"](nothing))
+			if v, err := durabletasks.Checkpoint[string](ctx, k.h); v != "kept" || err != nil {
+				t.Errorf("after %s: %q, %v", what, v, err)
+			}
+		}
+		check(t, k.h.Complete(ctx, done))
+		_, err := durabletasks.Checkpoint[int](ctx, k.h)
+		wantError(t, "of a task that has ended", err, durabletasks.ErrTerminal)
+	})
+}
+
+// leaky has an encoding that fails and quotes its value.
+type leaky struct{ text string }
+
+func (v leaky) MarshalJSON() ([]byte, error) { return nil, errors.New(v.text) }
+
+func cycle() any {
+	var v []any
+	v = append(v, &v)
+	return &v
+}
+
+func nested(depth int) any {
+	var v any = 1
+	for range depth {
+		v = []any{v}
+	}
+	return v
 }
 
 func TestProgressOptions(t *testing.T) {
@@ -829,8 +938,8 @@ func TestCancelledMessage(t *testing.T) {
 	}
 }
 
-// A waiter ends when its task does, though no worker of the engine's runs it,
-// and not before: extending the task prolongs the wait.
+// A waiter ends when its task expires, even if the engine does not run its
+// worker, and not before: extending the task prolongs the wait.
 func TestWaitersExpire(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log events
@@ -859,7 +968,7 @@ func TestWaitersExpire(t *testing.T) {
 	})
 }
 
-// So does the waiter of a run that comes after a restart.
+// The same holds for the waiter of a run after a restart.
 func TestWaitersExpireAfterARestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := newTask(t, newShared(), unswept)
@@ -959,7 +1068,8 @@ func TestTwoEnginesWatching(t *testing.T) {
 	})
 }
 
-// Where the store tells nothing, the next write of the worker does.
+// If the store reports nothing, a worker learns of the other engine's commits by
+// its next write.
 func TestTwoEnginesNotWatching(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
@@ -983,7 +1093,7 @@ func TestTwoEnginesNotWatching(t *testing.T) {
 		wantError(t, "waiter", (<-w).err, durabletasks.ErrTerminal)
 		wantError(t, "context", context.Cause(hctx), durabletasks.ErrTerminal)
 
-		// A worker that learns of it by asking is cancelled all the same.
+		// So does a worker whose next call asks a question.
 		for _, key := range []string{"new", "open"} {
 			id = create(t, a, nil)
 			gone, stop := context.WithCancel(ctx)
@@ -1007,7 +1117,7 @@ func TestTwoEnginesNotWatching(t *testing.T) {
 	})
 }
 
-// A store whose watch fails is watched again, and nothing is missed between.
+// A store whose watch fails is watched again, and nothing is missed in between.
 func TestStoreWatchFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &failingWatch{shared: newShared(), fail: make(chan error)}
@@ -1031,7 +1141,7 @@ func TestStoreWatchFails(t *testing.T) {
 	})
 }
 
-// A watch that ends at once is not begun again and again without a pause.
+// A watch that ends at once is begun again only after a pause.
 func TestStoreWatchEndsAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &failingWatch{shared: newShared(), fail: make(chan error)}

@@ -136,9 +136,9 @@ func TestOneYesIsOneYes(t *testing.T) {
 	}
 }
 
-// A later run that asks the same question gets what became of it. Another
-// question under the same key is refused, whatever became of the first: the
-// digest of the request decides, to the byte.
+// A later run that asks the same question waits for it or gets its answer. Another
+// question under the same key is always refused: the digest of the request
+// decides, to the byte.
 func TestSameQuestionOtherQuestion(t *testing.T) {
 	other := map[string]wire.JSON{
 		"other words":     question("b?"),
@@ -199,7 +199,6 @@ func TestSameQuestionOtherQuestion(t *testing.T) {
 							t.Errorf("%s: changed: %+v", what, after)
 						}
 					}
-					// The key says nothing: a known question under a new key is new.
 					again()
 					before := stored(t, k.store, k.id)
 					w = k.asks(same, nil)
@@ -637,8 +636,7 @@ func TestAnswerAtTheDeadline(t *testing.T) {
 			k.returns(fmt.Sprintf("own deadline %v", own), w, accepts("a"), "ok")
 		})
 	}
-	// The same race, with the scheduler as the judge: whoever is acknowledged
-	// has won.
+	// The same race, decided by the scheduler: an acknowledged answer is returned.
 	bubble(t, func(t *testing.T) {
 		answered, ignored := 0, 0
 		l := open(t, newShared(), unswept)

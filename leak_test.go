@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -28,7 +30,7 @@ func grown(before int) bool {
 }
 
 // Idle tasks cost no goroutine, no timer and no entry, and neither do tasks
-// that are over, however they lived and ended.
+// that have ended in one of many ways.
 func TestNothingIsLeft(t *testing.T) {
 	const tasks = 20_000
 	bubble(t, func(t *testing.T) {
@@ -114,9 +116,161 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
-// A timer lives as long as somebody holds on to the task, and there is one,
-// however often the task is written. What a timer does when it fires is to
-// look at the record.
+// The engine's memory and side tables follow what lives, not what has lived:
+// after any number of tasks, questions, watches and failures nothing is left in
+// the tables, no timer is armed, and the heap is what it was.
+func TestMemoryIsBounded(t *testing.T) {
+	large := wire.MustParse(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 4<<10) + `"}]}`)
+	bubble(t, func(t *testing.T) {
+		store := newShared()
+		l := open(t, store, &durabletasks.Options{TTL: time.Minute, SweepInterval: durabletasks.NoLimit, Logger: silent})
+		long := create(t, l, &durabletasks.CreateOptions{TTL: 1000 * time.Hour}) // timers that are not stopped stay
+		brief := func() *durabletasks.CreateOptions { return &durabletasks.CreateOptions{TTL: second, Tool: "t"} }
+		kinds := map[string]struct {
+			n  int
+			do func(i int)
+		}{
+			"a question that is answered": {2000, func(i int) {
+				c, err := l.StartTask(ctx, brief(), func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+					_, err := h.RequestInput(ctx, forms(strings.Repeat("k", 1000)+fmt.Sprint(i)), nil)
+					if err == nil {
+						err = h.SaveCheckpoint(ctx, i)
+					}
+					return done, err
+				})
+				check(t, err)
+				synctest.Wait()
+				_, err = l.UpdateTask(ctx, c.TaskID, accepts(strings.Repeat("k", 1000)+fmt.Sprint(i)))
+				check(t, err)
+			}},
+			"a question that is withdrawn": {2000, func(i int) {
+				h := handle(t, l, create(t, l, brief()))
+				own, cancel := context.WithTimeout(ctx, time.Millisecond)
+				defer cancel()
+				h.RequestInput(own, forms(strings.Repeat("k", 1000)), &durabletasks.InputOptions{Timeout: time.Hour})
+			}},
+			"a wait that is cancelled": {2000, func(i int) {
+				h := handle(t, l, create(t, l, brief()))
+				own, cancel := context.WithCancel(ctx)
+				ask(func() (map[string]wire.JSON, error) { return h.RequestInput(own, forms("a"), nil) })
+				cancel()
+			}},
+			"a cancel": {2000, func(i int) {
+				c, err := l.StartTask(ctx, brief(), sleeping)
+				check(t, err)
+				check(t, l.CancelTask(ctx, c.TaskID))
+			}},
+			"a panic": {500, func(i int) {
+				_, err := l.StartTask(ctx, brief(), func(context.Context, *durabletasks.Handle) (wire.JSON, error) { panic("x") })
+				check(t, err)
+			}},
+			"a context whose task expires": {2000, func(i int) { handle(t, l, create(t, l, brief())).Context() }},
+			"a watch that is left": {5000, func(i int) { // of a task that stays
+				for range l.Watch(ctx, long) {
+					break
+				}
+			}},
+			"a wait for input of a task that stays": {2000, func(i int) {
+				own, cancel := context.WithCancel(ctx)
+				h := handle(t, l, long)
+				ask(func() (map[string]wire.JSON, error) { return h.RequestInput(own, forms("same"), nil) })
+				cancel()
+				synctest.Wait()
+			}},
+			"unknown tasks": {5000, func(i int) {
+				id := fmt.Sprint("unknown", i)
+				l.GetTask(ctx, id)
+				l.UpdateTask(ctx, id, accepts("a"))
+				l.CancelTask(ctx, id)
+				l.Go(ctx, id, sleeping)
+				l.Handle(ctx, id)
+				for range l.Watch(ctx, id) {
+				}
+			}},
+			"a task that is left again and again": {1000, func(i int) {
+				check(t, l.Go(ctx, long, func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
+					return wire.JSON{}, durabletasks.ErrLost
+				}))
+				synctest.Wait()
+			}},
+		}
+		for name, kind := range kinds {
+			round := func(n int) uint64 {
+				for i := range n {
+					kind.do(i)
+				}
+				synctest.Wait()
+				time.Sleep(2 * time.Minute) // short tasks expire
+				synctest.Wait()
+				if _, err := l.Sweep(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if h := l.Held(); h != (durabletasks.Held{}) {
+					t.Fatalf("%s: held %+v", name, h)
+				}
+				return heap()
+			}
+			before := round(kind.n) // tables reach their size
+			if after := round(kind.n); after > before+uint64(100*kind.n) {
+				t.Errorf("%s: the heap grows by %d bytes each time", name, (after-before)/uint64(kind.n))
+			}
+		}
+
+		// One watch that stays while others leave it.
+		const tasks = 1000
+		var ids []string
+		for range tasks {
+			ids = append(ids, create(t, l, brief()))
+		}
+		own, cancel := context.WithCancel(ctx)
+		w := make(chan int, 1)
+		go func() {
+			n := 0
+			for v := range l.Watch(own, append(slices.Clone(ids), long)...) {
+				if v.Status.Terminal() {
+					n++
+				}
+			}
+			w <- n
+		}()
+		synctest.Wait()
+		before := heap()
+		for _, id := range ids {
+			check(t, handle(t, l, id).Complete(ctx, wire.MustParse(strings.Replace(large.String(), "x", id, 1))))
+			synctest.Wait()
+		}
+		time.Sleep(2 * time.Minute)
+		if n, err := l.Sweep(ctx); n != tasks || err != nil {
+			t.Fatalf("swept %d, %v", n, err)
+		}
+		if h := l.Held(); h.Tasks != 1 || h.Listeners != 1 {
+			t.Errorf("held by a watch of one task: %+v", h)
+		}
+		if after := heap(); after > before+1<<20 {
+			t.Errorf("a watch keeps %d bytes of tasks that have left it", after-before)
+		}
+		cancel()
+		if n := <-w; n != tasks {
+			t.Errorf("%d tasks have left the watch", n)
+		}
+		synctest.Wait()
+		if h := l.Held(); h != (durabletasks.Held{}) {
+			t.Errorf("held %+v", h)
+		}
+	})
+}
+
+// heap returns the size of what is reachable.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // what finalizers and pools have held on to
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// A task has a timer while somebody holds on to it, and only one, even if the
+// task is written often. A timer that fires reads the record.
 func TestTimersEndWithTheirHolders(t *testing.T) {
 	for name, hold := range map[string]struct {
 		do    func(l *durabletasks.TaskLifecycle, id string)
@@ -175,7 +329,7 @@ func TestTimersEndWithTheirHolders(t *testing.T) {
 	}
 }
 
-// What lives when the engine ends, ends with it.
+// Contexts, waiters, watches and workers end with the engine.
 func TestNothingIsLeftAfterClose(t *testing.T) {
 	const tasks = 1000
 	for name, end := range map[string]func(l *durabletasks.TaskLifecycle) error{

@@ -30,7 +30,7 @@ type cell struct {
 
 var unswept = &durabletasks.Options{SweepInterval: durabletasks.NoLimit}
 
-// reopen goes on with a new engine over the same store.
+// reopen continues with a new engine over the same store.
 func (c *cell) reopen() {
 	c.l.Close()
 	c.l = open(c.t, c.store, unswept)
@@ -85,7 +85,7 @@ var states = []struct {
 // The operations. A cell of the table says what the operation reports, how
 // many commits it makes, in what state it leaves the task if in another one,
 // and, after a slash, how the call returns that waits for input in the
-// state input_required, if it does not go on waiting. The cells of a row stand
+// state input_required, if it does not keep waiting. The cells of a row stand
 // for: unknown and expired; working; working, cancel requested;
 // input_required; the same, cancel requested; the same, after a restart;
 // answered, after a restart; the three terminal states; closed engine.
@@ -377,8 +377,8 @@ func (c *cell) expect(do func(*cell) error, want string) {
 	}
 }
 
-// Argument errors come before anything is looked at, and the end of the
-// engine before the store is.
+// Arguments are checked first, then whether the engine has ended, then the
+// store is used.
 func TestCreateTaskChecks(t *testing.T) {
 	l := open(t, newShared(), nil)
 	for name, o := range map[string]durabletasks.CreateOptions{
@@ -719,9 +719,8 @@ func TestClockSteps(t *testing.T) {
 	})
 }
 
-// A jump of the system's clock can't be played in a bubble; the test of Clock
-// proves what the engine builds on. Here: the engine's own sweeps begin after
-// ten minutes, and then come as told.
+// The engine's own sweeps begin after ten minutes and then follow the option. A
+// bubble cannot make the system's clock jump: TestClock does.
 func TestSweeps(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log events
@@ -815,8 +814,8 @@ func TestStoreErrors(t *testing.T) {
 	})
 }
 
-// Conflicts with other processes are met by deciding again, a bounded number
-// of times.
+// After a conflict with another process the engine decides again, a bounded
+// number of times.
 func TestConflicts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &flawed{shared: newShared()}

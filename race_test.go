@@ -280,8 +280,8 @@ func TestWritersQueue(t *testing.T) {
 	})
 }
 
-// The same in a rush: 64 clients that answer 64 keys, beside as many progress
-// reports, and an end that is not kept out.
+// 64 clients answer 64 keys while as many progress reports are written, and the
+// task can end afterwards.
 func TestWritersRush(t *testing.T) {
 	const n = 64
 	store := newShared()
@@ -363,8 +363,8 @@ func TestTwoEnginesWrite(t *testing.T) {
 	}
 }
 
-// A conversation in which either side only acts when it is told to. Each lost
-// word would cost an hour and end it with ErrExpired.
+// A conversation in which each side acts only when it is notified. A lost
+// notification would cost an hour and end it with ErrExpired.
 func TestConversation(t *testing.T) {
 	for name, row := range map[string]struct {
 		store durabletasks.TaskStore
@@ -446,7 +446,7 @@ func TestRaceToWatchTheEnd(t *testing.T) {
 	})
 }
 
-// A shutdown names a worker that has only just followed another.
+// A shutdown names a worker that began just after another had left.
 func TestRaceOfStragglers(t *testing.T) {
 	broken := durabletasks.ErrInvalid // with which an outcome is not tried again
 	gone, cancel := context.WithCancel(ctx)

@@ -39,8 +39,8 @@ func line(v wire.Task, err error) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", v.TaskID, v.Status, v.StatusMessage))
 }
 
-// expect compares what has come and whether the watch has ended, and forgets
-// it.
+// expect checks what the watch has yielded since the last call and whether it
+// has ended.
 func (w *watcher) expect(t *testing.T, ended bool, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -149,8 +149,8 @@ func TestWatchSeveral(t *testing.T) {
 	})
 }
 
-// A task that expires while it is only watched is one event, whatever the number
-// of watches; a task that never existed is none.
+// A task that expires while it is only watched is one event for any number of
+// watches; a task that never existed is none.
 func TestWatchedTaskExpires(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log events

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"slices"
@@ -205,6 +207,223 @@ func TestOutcomeNotStored(t *testing.T) {
 	}
 }
 
+// A result that is too large for the store fails the task with an error that
+// says so, and is not tried again.
+func TestResultTooLarge(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log logbook
+		writes := 0
+		store := &counted{limited{newShared(), 1000}, &writes}
+		l := open(t, store, &durabletasks.Options{Logger: log.logger()})
+		begin := time.Now()
+		c, err := l.StartTask(ctx, &durabletasks.CreateOptions{Tool: "crawl"}, func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
+			return wire.Marshal(map[string]string{"secret": strings.Repeat("x", 1000)})
+		})
+		check(t, err)
+		synctest.Wait()
+		const want = `{"code":-32603,"message":"The tool's result is too large to store"}`
+		if v := get(t, l, c.TaskID); v.Status != durabletasks.StatusFailed || v.Error.String() != want || v.LastUpdatedAt.After(begin) {
+			t.Errorf("%s %s at %v", v.Status, v.Error, v.LastUpdatedAt)
+		}
+		if writes != 2 {
+			t.Errorf("%d writes, want the result and the error", writes)
+		}
+		text := log.String()
+		if !strings.Contains(text, `level=ERROR msg="task outcome not stored" tool=crawl`) || strings.Contains(text, "secret") {
+			t.Errorf("log: %s", text)
+		}
+	})
+}
+
+// counted is a store that counts updates.
+type counted struct {
+	limited
+	updates *int
+}
+
+func (s *counted) Update(ctx context.Context, next durabletasks.Record) error {
+	*s.updates++
+	return s.limited.Update(ctx, next)
+}
+
+// Answers that are too large for the store are the client's mistake: it gets a
+// -32602, and nothing changes. The worker waits on.
+func TestAnswersTooLarge(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := &limited{newShared(), 1000}
+		k := newTask(t, store, nil)
+		w := request(k.h, "a", "b")
+		before := stored(t, store, k.id)
+		params := func(text string) []byte {
+			return []byte(`{"taskId":"` + k.id + `","inputResponses":{"a":{"action":"accept","content":{"name":"` + text + `"}},"b":{"action":"decline"}},` +
+				`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}`)
+		}
+		result, err := wire.Dispatch(ctx, k.l, wire.MethodUpdate, params(strings.Repeat("x", 1000)))
+		var rpc *wire.Error
+		if result != nil || !errors.As(err, &rpc) || rpc.Code != wire.CodeInvalidParams || !strings.Contains(rpc.Message, "too large") || strings.Contains(rpc.Message, "durabletasks") {
+			t.Errorf("got %v, %v", result, err)
+		}
+		if after := stored(t, store, k.id); !reflect.DeepEqual(before, after) {
+			t.Errorf("changed: %+v", after)
+		}
+		k.waits("the worker", w)
+		if _, err := wire.Dispatch(ctx, k.l, wire.MethodUpdate, params("Ada")); err != nil {
+			t.Error(err)
+		}
+		k.returns("the worker", w, map[string]wire.JSON{"a": accept, "b": decline}, "ok")
+	})
+}
+
+// A model reads the text of a tool's error: the names of packages are left out
+// of it, wherever they stand, and nothing else.
+func TestTextsOfToolErrors(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		shape := &wire.ShapeError{Key: "k", Expected: "a string"}
+		unanswered := &durabletasks.UnansweredError{Keys: []string{"a", "b", "c"}}
+		l := open(t, newShared(), nil)
+		for want, failure := range map[string]error{
+			"the user declined to answer":                                  durabletasks.ErrDeclined,
+			"ask: the user declined to answer":                             fmt.Errorf("ask: %w", durabletasks.ErrDeclined),
+			`nobody answered: "a" and 2 more`:                              unanswered,
+			`input "k": expected a string`:                                 shape,
+			`ask: input "k": expected a string`:                            fmt.Errorf("ask: %w", shape),
+			"invalid argument: form: the message is empty":                 fmt.Errorf("%w: %w", durabletasks.ErrInvalid, errors.New("wire: form: the message is empty")),
+			"cut the copper wire: no pliers":                               errors.New("cut the copper wire: no pliers"),
+			"nobody answered: context deadline exceeded":                   fmt.Errorf("%w: %w", durabletasks.ErrUnanswered, context.DeadlineExceeded),
+			`two: input "k": expected a string` + "\n" + `nobody answered`: fmt.Errorf("two: %w", errors.Join(shape, durabletasks.ErrUnanswered)),
+		} {
+			c, err := l.StartTask(ctx, nil, func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return wire.JSON{}, failure })
+			check(t, err)
+			synctest.Wait()
+			var result struct {
+				Content []struct{ Text string }
+				IsError bool
+			}
+			check(t, get(t, l, c.TaskID).Result.Decode(&result))
+			if !result.IsError || len(result.Content) != 1 || result.Content[0].Text != want {
+				t.Errorf("got %+v, want %q", result, want)
+			}
+		}
+	})
+}
+
+// A worker is required: without one nothing is stored and no place is lost.
+func TestNilWorker(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := newShared()
+		l := open(t, store, &durabletasks.Options{MaxWorkers: 1, NewID: numbered()})
+		id := create(t, l, nil)
+		for range 2 {
+			_, err := l.StartTask(ctx, nil, nil)
+			wantError(t, "StartTask", err, durabletasks.ErrInvalid)
+			wantError(t, "Go", l.Go(ctx, id, nil), durabletasks.ErrInvalid)
+			wantError(t, "Go of an unknown task", l.Go(ctx, "unknown", nil), durabletasks.ErrInvalid)
+		}
+		n := 0
+		check(t, store.Scan(ctx, func(durabletasks.Record) bool { n++; return true }))
+		if n != 1 || l.Held() != (durabletasks.Held{}) {
+			t.Errorf("%d tasks, held %+v", n, l.Held())
+		}
+		check(t, l.Go(ctx, id, sleeping))
+	})
+}
+
+// Without a Logger, failures that no caller learns of go to slog.Default at level
+// Error, with the tool's name and without ids or payloads. Nothing else does.
+func TestFailuresWithoutALogger(t *testing.T) {
+	before, out, flags := slog.Default(), log.Writer(), log.Flags() // SetDefault changes package log, too
+	defer func() {
+		slog.SetDefault(before)
+		log.SetOutput(out)
+		log.SetFlags(flags)
+	}()
+	type custom struct{ text string }
+	for name, row := range map[string]struct {
+		work durabletasks.Worker
+		want []string // in the one line that is logged; nothing is logged if nil
+	}{
+		"a panic with a text":  {func(context.Context, *durabletasks.Handle) (wire.JSON, error) { panic("secret") }, []string{`msg="worker panicked"`, "panic=string", "stack="}},
+		"a panic with a value": {func(context.Context, *durabletasks.Handle) (wire.JSON, error) { panic(custom{"secret"}) }, []string{`msg="worker panicked"`, "panic=durabletasks_test.custom"}},
+		"a panic with an error": {func(context.Context, *durabletasks.Handle) (wire.JSON, error) { panic(errors.New("secret")) },
+			[]string{`msg="worker panicked"`, "panic=*errors.errorString"}},
+		"an index out of range": {func(_ context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+			return wire.JSON{}, errors.New(strings.Split(h.ID(), " ")[7])
+		}, []string{`msg="worker panicked"`, `panic="runtime error: index out of range [7] with length 1"`}},
+		"runtime.Goexit": {func(context.Context, *durabletasks.Handle) (wire.JSON, error) { runtime.Goexit(); return done, nil },
+			[]string{`msg="worker called runtime.Goexit"`}},
+		"no result": {func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return wire.JSON{}, nil },
+			[]string{`msg="worker returned neither a result nor an error"`}},
+		"a result that cannot be stored": {func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return aText, nil },
+			[]string{`msg="task outcome not stored"`, "error="}},
+		"a result": {func(context.Context, *durabletasks.Handle) (wire.JSON, error) { return done, nil }, nil},
+		"an error": {func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
+			return wire.JSON{}, errors.New("secret")
+		}, nil},
+		"a JSON-RPC error": {func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
+			return wire.JSON{}, &wire.Error{Code: 1, Message: "secret"}
+		}, nil},
+		"an end of its own": {func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+			return wire.JSON{}, h.Cancelled(ctx, "secret")
+		}, nil},
+	} {
+		bubble(t, func(t *testing.T) {
+			var log logbook
+			l := open(t, newShared(), nil)
+			slog.SetDefault(log.logger()) // after New: the default is looked up late
+			c, err := l.StartTask(ctx, &durabletasks.CreateOptions{Tool: "crawl", Payload: wire.MustParse(`"secret"`)}, row.work)
+			check(t, err)
+			synctest.Wait()
+			text := log.String()
+			lines := strings.Count(text, "\n")
+			if row.want == nil {
+				if lines != 0 {
+					t.Errorf("%s: logged: %s", name, text)
+				}
+				return
+			}
+			for _, want := range append(row.want, "level=ERROR", "tool=crawl") {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s: no %q in the log: %s", name, want, text)
+				}
+			}
+			if lines != 1 || strings.Contains(text, "secret") || strings.Contains(text, c.TaskID) {
+				t.Errorf("%s: the log tells: %s", name, text)
+			}
+		})
+	}
+
+	// Unfinished tasks that the host has no worker for: once for each tool.
+	bubble(t, func(t *testing.T) {
+		var log logbook
+		slog.SetDefault(log.logger())
+		store := newShared()
+		l := open(t, store, nil)
+		for _, tool := range []string{"crawl", "crawl", "index", "", "run"} {
+			create(t, l, &durabletasks.CreateOptions{Tool: tool})
+		}
+		for range 2 {
+			n, err := l.Recover(ctx, func(r durabletasks.Record) durabletasks.Worker {
+				if r.Tool == "run" {
+					return sleeping
+				}
+				return nil
+			})
+			if err != nil || n > 1 {
+				t.Errorf("recovered %d, %v", n, err)
+			}
+		}
+		text := log.String()
+		if strings.Count(text, `level=ERROR msg="unfinished task has no worker"`) != 3 || strings.Count(text, "\n") != 3 {
+			t.Errorf("log: %s", text)
+		}
+		for _, tool := range []string{"tool=crawl", "tool=index", `tool=""`} {
+			if strings.Count(text, tool) != 1 {
+				t.Errorf("%s in the log: %s", tool, text)
+			}
+		}
+	})
+}
+
 // A store that is busy just when a worker returns does not cost the task its
 // result.
 func TestOutcomeOfABusyStore(t *testing.T) {
@@ -260,8 +479,7 @@ func TestClockWasAhead(t *testing.T) {
 	})
 }
 
-// What Go reads of a task may be over when it goes on: the task has ended with
-// its worker, or the engine has closed.
+// While Go reads a task, its worker may end it, or the engine may close.
 func TestGoOfWhatIsOver(t *testing.T) {
 	for name, row := range map[string]struct {
 		meanwhile func(l *durabletasks.TaskLifecycle, id string)
@@ -313,11 +531,13 @@ func (s *slowReader) Get(ctx context.Context, id string) (durabletasks.Record, e
 	return r, err
 }
 
-// While a Recover asks the host about a task, the host may run it otherwise.
+// While Recover asks the host about a task, the host may run it with Go. It then
+// has a worker, and nothing is logged.
 func TestGoWithinResume(t *testing.T) {
 	for _, work := range []durabletasks.Worker{nil, sleeping} {
 		bubble(t, func(t *testing.T) {
-			l := open(t, newShared(), &durabletasks.Options{MaxWorkers: 1})
+			var log logbook
+			l := open(t, newShared(), &durabletasks.Options{MaxWorkers: 1, Logger: log.logger()})
 			id := create(t, l, nil)
 			n, err := l.Recover(ctx, func(r durabletasks.Record) durabletasks.Worker {
 				check(t, l.Go(ctx, r.ID, sleeping))
@@ -330,6 +550,9 @@ func TestGoWithinResume(t *testing.T) {
 			synctest.Wait()
 			if v := get(t, l, id); v.Status != durabletasks.StatusCancelled {
 				t.Errorf("status %s", v.Status)
+			}
+			if strings.Contains(log.String(), "level=ERROR") {
+				t.Errorf("log: %s", &log)
 			}
 		})
 	}
@@ -590,7 +813,7 @@ func TestRecover(t *testing.T) {
 		}
 		n, err := l.Recover(ctx, func(r durabletasks.Record) durabletasks.Worker {
 			if r.Payload.IsZero() {
-				return nil // the one that Start has started is shown, and has its worker
+				return nil // it has the worker that StartTask runs
 			}
 			return resume(r)
 		})
@@ -665,7 +888,7 @@ func TestRecoverErrors(t *testing.T) {
 			t.Errorf("after Shutdown: %d, %v", n, err)
 		}
 
-		// Also where there is nothing to recover.
+		// It is the same if there is nothing to recover.
 		l = open(t, newShared(), nil)
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
@@ -687,7 +910,7 @@ func TestRecoverErrors(t *testing.T) {
 	})
 }
 
-// createHook is a store that calls a function right after each create.
+// createHook is a store that calls a function after each create.
 type createHook struct {
 	shared
 	then func()
@@ -725,8 +948,8 @@ func TestRecoverDuringStart(t *testing.T) {
 	})
 }
 
-// lateReader is a store whose reads report only later what they found, and
-// that commits a new task only when it is told to.
+// lateReader is a store that commits a new task, and returns from a read that
+// found nothing, only when the test lets it.
 type lateReader struct {
 	*watchable
 	commit, report chan struct{}
@@ -868,7 +1091,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// Without workers there is nothing to wait for, whatever the context.
+// Without workers a shutdown succeeds, even with a context that is done.
 func TestShutdownOfTheIdle(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
@@ -984,7 +1207,7 @@ func TestSleepingMachine(t *testing.T) {
 	})
 }
 
-// However short the times to live are, they are not raised all the time.
+// Even a very short TTL is raised at most every half minute or so.
 func TestExtensionsAreSeldom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := newShared()
@@ -998,8 +1221,8 @@ func TestExtensionsAreSeldom(t *testing.T) {
 	})
 }
 
-// A store whose clock is behind the engine's is asked every second, not all
-// the time, and one that fails as well.
+// A store whose clock is behind the engine's is read once a second, not all the
+// time, and so is a store that fails.
 func TestExpiryIsLookedAtSeldom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		behind := func() time.Time { return time.Now().Add(-time.Minute) }
@@ -1104,8 +1327,8 @@ func TestGoOfATaskThatEnds(t *testing.T) {
 	})
 }
 
-// Panics of a host's clock reach the caller before a commit and nobody after,
-// and hold up nothing.
+// A panic of the host's clock reaches the caller before a commit and nobody after
+// it, and nothing hangs.
 func TestClockPanics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var left atomic.Int64 // readings until a panic
@@ -1168,7 +1391,7 @@ func TestClockPanics(t *testing.T) {
 	})
 }
 
-// The watch over an expiry outlives a clock that panics at the wrong moment.
+// An expiry is still noticed after the clock has panicked in its timer.
 func TestClockPanicsAtTheExpiry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var broken atomic.Bool

@@ -296,8 +296,10 @@ func TestTextsOfToolErrors(t *testing.T) {
 			check(t, err)
 			synctest.Wait()
 			var result struct {
-				Content []struct{ Text string }
-				IsError bool
+				Content []struct {
+					Text string `json:"text"`
+				} `json:"content"`
+				IsError bool `json:"isError"`
 			}
 			check(t, get(t, l, c.TaskID).Result.Decode(&result))
 			if !result.IsError || len(result.Content) != 1 || result.Content[0].Text != want {

@@ -32,6 +32,8 @@ var (
 // Unless opts set a Tool or a Payload, the task keeps the tool's name and the
 // arguments that the client sent, for [Options].Resume; arguments that
 // [wire.ParseJSON] refuses, such as with a member given twice, are an error.
+// (What a handler added by [mcp.AddTool] gets is decoded by the SDK, where
+// numbers beyond 2^53 lose digits.)
 // The task also keeps what the client cannot be asked for, see
 // [durabletasks.CreateOptions].UnsupportedInput. Nil opts mean the defaults.
 //

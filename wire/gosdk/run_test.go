@@ -147,6 +147,8 @@ func TestRunStdio(t *testing.T) {
 		{"end of input", "", hangUp},
 		{"end of input during work", toolCall("wait", `{}`), hangUp},
 		{"end of input during stubborn work", toolCall("stubborn", `{}`), hangUp},
+		{"end of input during an inline call", inlineCall("wait", `{}`), hangUp},
+		{"end of input during a stubborn inline call", inlineCall("stubborn", `{}`), hangUp},
 		{"interrupt", toolCall("wait", `{}`), signalled(os.Interrupt)},
 		{"hang-up during an inline call", inlineCall("wait", `{}`), signalled(syscall.SIGHUP)},
 		{"termination during a stubborn inline call", inlineCall("stubborn", `{}`), signalled(syscall.SIGTERM)},

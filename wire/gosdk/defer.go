@@ -32,7 +32,8 @@ var (
 // Unless opts set a Tool or a Payload, the task keeps the tool's name and the
 // arguments that the client sent, for [Options].Resume; arguments that
 // [wire.ParseJSON] refuses, such as with a member given twice, are an error.
-// The task also keeps what the client cannot be asked for, see
+// (What a handler added by [mcp.AddTool] gets is decoded by the SDK, where
+// numbers beyond 2^53 lose digits.) The task also keeps what the client cannot be asked for, see
 // [durabletasks.CreateOptions].UnsupportedInput. Nil opts mean the defaults.
 //
 // If the client did not declare the extension on this very request, Defer does
@@ -43,8 +44,11 @@ var (
 // with the JSON-RPC error that fits.
 func Defer(ctx context.Context, opts *durabletasks.CreateOptions, work Work) error {
 	c, _ := ctx.Value(callKey{}).(*call)
-	if c == nil {
+	switch {
+	case c == nil:
 		return ErrNoCall
+	case !c.declared:
+		return protocolError(wire.MissingCapability())
 	}
 	var o durabletasks.CreateOptions
 	if opts != nil {
@@ -86,11 +90,9 @@ type call struct {
 	created *wire.CreateTaskResult
 }
 
-// start creates the call's task and runs its worker.
+// start creates the task of a call whose client supports tasks, and runs its
+// worker.
 func (c *call) start(ctx context.Context, o durabletasks.CreateOptions, work durabletasks.Worker) error {
-	if !c.declared {
-		return protocolError(wire.MissingCapability())
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

@@ -19,29 +19,38 @@ type indexInput struct {
 }
 
 type indexOutput struct {
-	Indexed   int  `json:"indexed"`
-	Published bool `json:"published"`
+	Indexed int `json:"indexed" jsonschema:"how many files were indexed"`
 }
 
 // index works file by file and saves how many are done. When it runs again
 // after a restart, it continues from there, and the user is not asked twice.
 func index(ctx context.Context, h *durabletasks.Handle, in indexInput) (*mcp.CallToolResult, indexOutput, error) {
-	done, err := durabletasks.Checkpoint[int](ctx, h)
+	out, err := durabletasks.Checkpoint[indexOutput](ctx, h) // zero in the first run
 	if err != nil {
-		return nil, indexOutput{}, err
+		return nil, out, err
 	}
-	for ; done < in.Files; done++ {
-		message := fmt.Sprintf("indexed %d of %d files", done, in.Files)
-		if err := h.Progress(ctx, message, &durabletasks.ProgressOptions{Checkpoint: done}); err != nil {
-			return nil, indexOutput{}, err
+	if out.Indexed == 0 {
+		sure, err := h.Confirm(ctx, "confirm", fmt.Sprintf("Index %d files?", in.Files))
+		if err != nil {
+			return nil, out, err
 		}
-		time.Sleep(time.Second) // the work on one file
+		if !sure {
+			return nil, out, errors.New("the user does not want it")
+		}
 	}
-	publish, err := h.Confirm(ctx, "publish", fmt.Sprintf("Publish the index of %d files?", done))
-	if err != nil {
-		return nil, indexOutput{}, err
+	for out.Indexed < in.Files {
+		select {
+		case <-time.After(100 * time.Millisecond): // index one file
+		case <-ctx.Done(): // cancelled by the client, or shutting down
+			return nil, out, context.Cause(ctx)
+		}
+		out.Indexed++
+		message := fmt.Sprintf("%d of %d files", out.Indexed, in.Files)
+		if err := h.Progress(ctx, message, &durabletasks.ProgressOptions{Checkpoint: out}); err != nil {
+			return nil, out, err
+		}
 	}
-	return nil, indexOutput{Indexed: done, Published: publish}, nil
+	return nil, out, nil
 }
 
 // A server on stdio with one tool whose calls become tasks.

@@ -43,11 +43,15 @@ func (a *Adapter) recoverNow() (err error) {
 		}
 	}()
 	// Not the request's context: the tasks belong to other requests.
-	n, err := a.tasks.Recover(context.Background(), a.Resume)
+	n, err := a.tasks.Recover(context.Background(), a.resume)
 	if n > 0 {
 		a.log.Info("gosdk: unfinished tasks resumed", "count", n)
 	}
-	if err != nil && !hasEnded(err) && !errors.Is(err, errors.ErrUnsupported) {
+	switch {
+	case err == nil, hasEnded(err):
+	case errors.Is(err, errors.ErrUnsupported):
+		a.log.Warn("gosdk: unfinished tasks are not resumed", "error", err)
+	default:
 		a.log.Error("gosdk: recovery failed", "error", err)
 	}
 	return err
@@ -68,7 +72,7 @@ func hasEnded(err error) bool {
 	return errors.Is(err, durabletasks.ErrClosed) || errors.Is(err, durabletasks.ErrShutdown)
 }
 
-// addTool makes a task tool known to [Adapter.Resume]. Tasks of a tool that is
+// addTool makes a task tool known to [Adapter.resume]. Tasks of a tool that is
 // added late are resumed by the next request.
 func (a *Adapter) addTool(t *taskTool) {
 	a.mu.Lock()
@@ -83,12 +87,9 @@ func (a *Adapter) addTool(t *taskTool) {
 	a.recovery.Unlock()
 }
 
-// Resume returns the worker of a task that an earlier process left unfinished,
-// or nil if the adapter knows none. If the record's Tool is a task tool, its
-// [TaskToolOptions].Resume decides, and otherwise [Options].Resume. The adapter
-// resumes unfinished tasks without being told; Resume is for a host that does
-// it at another time too, by [durabletasks.TaskLifecycle.Recover].
-func (a *Adapter) Resume(r durabletasks.Record) durabletasks.Worker {
+// resume returns the worker of a task that an earlier process left unfinished,
+// or nil if there is none.
+func (a *Adapter) resume(r durabletasks.Record) durabletasks.Worker {
 	a.mu.Lock()
 	tool := a.tools[r.Tool]
 	a.mu.Unlock()

@@ -3,6 +3,7 @@ package gosdk_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -339,5 +340,21 @@ func TestAskForAnswersThatAreGone(t *testing.T) {
 	result(t, c(t, update(id, `{"title":{"action":"decline"}}`)))
 	if err := <-asked; !errors.Is(err, durabletasks.ErrDuplicateKey) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A store that cannot show its tasks is said once, and its tasks are served.
+func TestStoreWithoutScan(t *testing.T) {
+	var log logged
+	h := newHostOver(t, struct{ durabletasks.TaskStore }{&durabletasks.MemStore{}}, &gosdk.Options{
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	id := h.task(t, "").ID()
+	c := h.inMemory(t)
+	for range 3 {
+		result(t, c(t, taskRequest(wire.MethodGet, id)))
+	}
+	if got := log.String(); strings.Count(got, "unfinished tasks are not resumed") != 1 {
+		t.Errorf("log %s", got)
 	}
 }

@@ -100,15 +100,19 @@ func (a *Adapter) RunHTTP(ctx context.Context, web *http.Server) error {
 }
 
 // HTTPHandler returns a handler that serves the server over Streamable HTTP:
-// the SDK's handler with these options, which is always stateless, wrapped by
-// [Adapter.Handler]. Nil opts mean the SDK's defaults. Add the tools before:
-// HTTPHandler begins to resume unfinished tasks, and requests wait for that.
+// the SDK's handler with these options, wrapped by [Adapter.Handler]. It sets
+// Stateless, which the protocol revision that has tasks requires, and
+// PropagateRequestCancellation, with which a client that goes away cancels a
+// call that runs inline. Nil opts mean the SDK's defaults for the rest.
+//
+// Add the tools before: HTTPHandler begins to resume unfinished tasks, and
+// requests wait for that.
 func (a *Adapter) HTTPHandler(opts *mcp.StreamableHTTPOptions) http.Handler {
 	var o mcp.StreamableHTTPOptions
 	if opts != nil {
 		o = *opts
 	}
-	o.Stateless = true
+	o.Stateless, o.PropagateRequestCancellation = true, true
 	go a.recoverOnce()
 	return a.Handler(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return a.server }, &o))
 }

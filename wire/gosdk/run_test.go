@@ -147,6 +147,8 @@ func TestRunStdio(t *testing.T) {
 		{"end of input", "", hangUp},
 		{"end of input during work", toolCall("wait", `{}`), hangUp},
 		{"end of input during stubborn work", toolCall("stubborn", `{}`), hangUp},
+		{"end of input during an inline call", inlineCall("wait", `{}`), hangUp},
+		{"end of input during a stubborn inline call", inlineCall("stubborn", `{}`), hangUp},
 		{"interrupt", toolCall("wait", `{}`), signalled(os.Interrupt)},
 		{"hang-up during an inline call", inlineCall("wait", `{}`), signalled(syscall.SIGHUP)},
 		{"termination during a stubborn inline call", inlineCall("stubborn", `{}`), signalled(syscall.SIGTERM)},
@@ -282,5 +284,27 @@ func TestHTTPHandler(t *testing.T) {
 	handler.ServeHTTP(answer, large)
 	if answer.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("HTTP %d", answer.Code)
+	}
+}
+
+// A client that goes away cancels its inline call.
+func TestInlineCallOverHTTPIsCancelled(t *testing.T) {
+	h := newHost(t, nil)
+	began, cause := make(chan struct{}), make(chan error, 1)
+	addTaskTool(h.adapter, &mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *durabletasks.Handle, _ struct{}) (*mcp.CallToolResult, error) {
+		close(began)
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Second):
+		}
+		cause <- context.Cause(ctx)
+		return nil, nil
+	}, nil)
+	c := channelOverHTTP(t, h.listen(t, nil), nil)
+	c.send(t, inlineCall("wait", `{}`))
+	<-began
+	c.hangUp()
+	if err := <-cause; !errors.Is(err, durabletasks.ErrCancelled) {
+		t.Errorf("the worker's context ended with %v", err)
 	}
 }

@@ -189,9 +189,7 @@ func (h *host) overHTTP(t *testing.T) client {
 
 // listen serves the host over Streamable HTTP, behind the given middleware.
 func (h *host) listen(t *testing.T, middleware func(http.Handler) http.Handler) (url string) {
-	handler := h.adapter.Handler(mcp.NewStreamableHTTPHandler(
-		func(*http.Request) *mcp.Server { return h.server },
-		&mcp.StreamableHTTPOptions{Stateless: true}))
+	handler := h.adapter.HTTPHandler(nil)
 	if middleware != nil {
 		handler = middleware(handler)
 	}

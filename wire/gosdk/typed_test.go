@@ -126,8 +126,6 @@ func TestArgumentsAreExact(t *testing.T) {
 			{`{"amount":1.5}`, ``, `type`},
 			{`{"amount":9007199254740993.5}`, ``, `type`},
 			{`{"amount":1e-400}`, ``, `type`},
-			{`{"amount":1e-999999999}`, ``, `type`}, // takes no time
-			{`{"amount":1e999999999}`, ``, `number`},
 			{`{"amount":9223372036854775808}`, ``, `number`},
 			{`{"amount":"1"}`, ``, `type`},
 			{`{"amount":1,"to":"nobody!"}`, ``, `pattern`},
@@ -190,6 +188,27 @@ func TestArgumentsAsByTheSDK(t *testing.T) {
 	list := result(t, c(t, request("tools/list", "", withTasks))).Get("tools").String()
 	if theirs := strings.ReplaceAll(list, `"ours"`, `"theirs"`); theirs != strings.Replace(list, `"ours"`, `"theirs"`, 1) || strings.Count(theirs, `"theirs"`) != 2 {
 		t.Errorf("tools: %s", list)
+	}
+}
+
+// Numbers with a huge exponent cost no more than others.
+func TestArgumentsWithHugeExponents(t *testing.T) {
+	h := newHost(t, nil)
+	gosdk.AddTaskTool(h.adapter, &mcp.Tool{Name: "count"}, func(_ context.Context, _ *durabletasks.Handle, in struct {
+		List []any `json:"list"`
+	}) (*mcp.CallToolResult, any, error) {
+		return text(fmt.Sprint(len(in.List))), nil, nil
+	}, nil)
+	for _, number := range []string{"1e-999999", "1e999999", "0e999999"} {
+		list := strings.Repeat(number+",", 20000) + number
+		began := time.Now()
+		answer := h.inMemory(t)(t, inlineCall("count", `{"list":[`+list+`]}`))
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s: %v", number, took)
+		}
+		if answer.Get("result").IsZero() {
+			t.Errorf("%s: %s", number, answer)
+		}
 	}
 }
 

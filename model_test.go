@@ -798,6 +798,8 @@ var (
 	// but it is not the same text.
 	genQuestion = rapid.SampledFrom([]wire.JSON{form, reordered, wire.MustParse(strings.Replace(form.String(), "Name?", "Who?", 1)), roots})
 
+	genMilliseconds = rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 60_000))
+
 	genCheckpoint = rapid.SampledFrom([]any{aText, done, 7, map[string]any{"page": 3, "seen": []string{"a"}}})
 )
 
@@ -973,7 +975,7 @@ func (s *sim) leaveWorker(t *rapid.T) {
 	case how == "rpc":
 		decide = failed(5, "five")
 	case how == "text":
-	case how == "nothing" && cause == "":
+	case how == "nothing" && cause == "" && visible:
 		decide = failed(-32603, "The tool returned no result")
 	case cause == "Cancelled":
 		decide = finished("cancelled", "")
@@ -1088,29 +1090,24 @@ func (s *sim) extend(t *rapid.T) {
 // draw makes questions for a run.
 func (s *sim) draw(t *rapid.T, k *modelTask, h *modelHandle) map[string]wire.JSON {
 	questions := make(map[string]wire.JSON)
-	mode := rapid.SampledFrom([]string{"fresh", "again", "again and fresh", "another", "twice", "any"}).Draw(t, "mode")
-	if mode == "another" || mode == "twice" {
-		for _, q := range k.questions {
-			if slices.Contains(h.asked, q.key) == (mode == "twice") && rapid.Bool().Draw(t, "this") {
-				questions[q.key] = wire.MustParse(q.text)
-				if mode == "another" && rapid.IntRange(0, 2).Draw(t, "same") > 0 {
-					questions[q.key] = genQuestion.Draw(t, "question")
-				}
-			}
+	mode := rapid.SampledFrom([]string{"fresh", "again", "again and fresh", "collect", "gone", "another", "twice", "any"}).Draw(t, "mode")
+	for _, q := range k.questions {
+		_, answered := k.responses[q.key]
+		asked := slices.Contains(h.asked, q.key)
+		fits := map[string]bool{
+			"again": k.alive(q.key) && !asked, "again and fresh": k.alive(q.key) && !asked, "collect": answered && !asked,
+			"gone": !k.alive(q.key) && !asked, "another": !asked, "twice": asked,
+		}[mode]
+		if !fits || rapid.IntRange(0, 2).Draw(t, "leave out") == 0 {
+			continue
 		}
-		if len(questions) > 0 {
-			return questions
+		questions[q.key] = wire.MustParse(q.text)
+		if mode == "another" {
+			questions[q.key] = genQuestion.Draw(t, "question")
 		}
 	}
-	if mode == "again" || mode == "again and fresh" {
-		for _, q := range k.questions {
-			if k.alive(q.key) && !slices.Contains(h.asked, q.key) && rapid.IntRange(0, 3).Draw(t, "ask again") > 0 {
-				questions[q.key] = wire.MustParse(q.text)
-			}
-		}
-		if mode == "again" && len(questions) > 0 {
-			return questions
-		}
+	if len(questions) > 0 && mode != "again and fresh" {
+		return questions
 	}
 	for _, key := range genKeys.Draw(t, "keys") {
 		_, used := k.question(key)
@@ -1140,9 +1137,9 @@ func (s *sim) request(t *rapid.T) {
 	base := s.with(h)
 	own, stop := context.WithCancelCause(base)
 	w.stop = stop
-	if rapid.IntRange(0, 2).Draw(t, "deadline") == 0 {
+	if rapid.Bool().Draw(t, "deadline") {
 		// Half a millisecond apart from anything else.
-		w.until = time.Now().Truncate(time.Millisecond).Add(time.Duration(rapid.IntRange(1, 60_000).Draw(t, "ms"))*time.Millisecond + time.Millisecond/2)
+		w.until = time.Now().Truncate(time.Millisecond).Add(time.Duration(1+genMilliseconds.Draw(t, "ms"))*time.Millisecond + time.Millisecond/2)
 		var cancel context.CancelFunc
 		own, cancel = context.WithDeadline(own, w.until)
 		w.stop = func(cause error) { stop(cause); cancel() }
@@ -1410,7 +1407,7 @@ func (s *sim) finish(t *rapid.T) {
 // sleep lets time pass, from one moment to the next at which somebody stops
 // waiting.
 func (s *sim) sleep(t *rapid.T) {
-	d := rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 60_000)).Draw(t, "ms")
+	d := genMilliseconds.Draw(t, "ms")
 	end := time.Now().Add(time.Duration(d) * time.Millisecond)
 	const justBefore = -time.Millisecond / 4
 	for {
@@ -1587,7 +1584,7 @@ func runModel(t *rapid.T, reopen func(now func() time.Time) durabletasks.TaskSto
 		"progress": s.progress, "progress ": s.progress, "checkpoint": s.savedState, "save checkpoint": s.saveCheckpoint, "save checkpoint ": s.saveCheckpoint, "extend": s.extend,
 		"request": s.request, "request ": s.request, "request  ": s.request, "give up": s.giveUp, "withdraw": s.withdraw,
 		"respond": s.respond, "respond ": s.respond, "respond  ": s.respond, "cancel": s.cancel, "intrude": s.intrude, "finish": s.finish,
-		"sleep": s.sleep, "step clock": s.stepClock, "sweep": s.sweep, "arm a fault": s.arm, "restart": s.restart,
+		"sleep": s.sleep, "sleep ": s.sleep, "step clock": s.stepClock, "sweep": s.sweep, "arm a fault": s.arm, "restart": s.restart,
 		"": func(*rapid.T) { s.look() },
 	})
 }

@@ -1,9 +1,12 @@
 // Quickstart is the server of the README: one tool whose calls become tasks
 // that survive the process.
+//
+//	go run ./quickstart
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -20,30 +23,39 @@ type indexInput struct {
 }
 
 type indexOutput struct {
-	Indexed int `json:"indexed" jsonschema:"how many files are in the index"`
+	Indexed int `json:"indexed" jsonschema:"how many files were indexed"`
 }
 
-// index does the work of one task. After a crash the next process calls it
-// again with the same input, and it goes on from its checkpoint.
+// index is the worker of one task. After a crash the next process calls it
+// again with the same input. It continues from its checkpoint, and the user is
+// not asked twice.
 func index(ctx context.Context, h *durabletasks.Handle, in indexInput) (*mcp.CallToolResult, indexOutput, error) {
 	out, err := durabletasks.Checkpoint[indexOutput](ctx, h) // zero in the first run
 	if err != nil {
 		return nil, out, err
 	}
-	if out.Indexed == 0 { // a checkpoint covers the questions before it
-		yes, err := h.Confirm(ctx, "start", fmt.Sprintf("Index %d files?", in.Files))
-		if err != nil || !yes {
+	if out.Indexed == 0 {
+		sure, err := h.Confirm(ctx, "confirm", fmt.Sprintf("Index %d files?", in.Files))
+		if err != nil {
 			return nil, out, err
 		}
+		if !sure {
+			return nil, out, errors.New("the user does not want it")
+		}
 	}
-	for out.Indexed < in.Files && ctx.Err() == nil {
-		time.Sleep(100 * time.Millisecond) // index one file
+	for out.Indexed < in.Files {
+		select {
+		case <-time.After(100 * time.Millisecond): // index one file
+		case <-ctx.Done(): // cancelled by the client, or shutting down
+			return nil, out, context.Cause(ctx)
+		}
 		out.Indexed++
-		if err := h.SaveCheckpoint(ctx, out); err != nil {
+		message := fmt.Sprintf("%d of %d files", out.Indexed, in.Files)
+		if err := h.Progress(ctx, message, &durabletasks.ProgressOptions{Checkpoint: out}); err != nil {
 			return nil, out, err
 		}
 	}
-	return nil, out, context.Cause(ctx) // nil, unless cancelled or shutting down
+	return nil, out, nil
 }
 
 func main() {

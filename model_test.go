@@ -759,8 +759,8 @@ func (s *sim) with(h *modelHandle) context.Context {
 func (s *sim) steadyFault(k *modelTask) {
 	soon := s.now().Add(time.Second)
 	expires := k.ttl != -1 && s.visible(k) && k.created.Add(k.ttl).Before(soon)
-	next, at := s.next(time.Time{}, nil)
-	if expires || next != nil && time.Until(at) < time.Second || len(k.overdue(slices.Collect(maps.Keys(k.requests)), soon)) > 0 {
+	next := s.moments()
+	if expires || len(next) > 0 && time.Until(next[0].at) < time.Second || len(k.overdue(slices.Collect(maps.Keys(k.requests)), soon)) > 0 {
 		s.arming("", 0)
 	}
 }
@@ -1411,11 +1411,11 @@ func (s *sim) sleep(t *rapid.T) {
 	end := time.Now().Add(time.Duration(d) * time.Millisecond)
 	const justBefore = -time.Millisecond / 4
 	for {
-		k, at := s.next(time.Time{}, nil)
-		due := k != nil && !at.After(end)
+		next := s.moments()
+		due := len(next) > 0 && !next[0].at.After(end)
 		stop := end
 		if due {
-			stop = at.Add(justBefore)
+			stop = next[0].at.Add(justBefore)
 		}
 		for _, k := range s.tasks { // what has expired no longer tells what came before
 			if before := k.created.Add(k.ttl - s.offset).Add(justBefore); k.waiter != nil && !k.exact && k.ttl != -1 && time.Now().Before(before) && before.Before(stop) {
@@ -1430,45 +1430,50 @@ func (s *sim) sleep(t *rapid.T) {
 		if !due {
 			return
 		}
-		if other, after := s.next(at, k); other != nil && after.Sub(at) < time.Second || k.ttl != -1 && k.created.Add(k.ttl).Sub(at.Add(s.offset)) < time.Second {
+		k, at := next[0].k, next[0].at
+		crowded := len(next) > 1 && next[1].at.Sub(at) < time.Second
+		if crowded || k.ttl != -1 && k.created.Add(k.ttl).Sub(at.Add(s.offset)) < time.Second {
 			s.arming("", 0)
 		}
 		time.Sleep(time.Until(at))
 		s.settled()
-		for same := at; k != nil && same.Equal(at); k, same = s.next(at, nil) {
-			s.late(k, at)
+		for _, m := range next {
+			if m.at.Equal(at) {
+				s.late(m.k, at)
+			}
 		}
 		s.look()
 	}
 }
 
-// next returns the task whose waiter is the next to stop waiting for a
-// question, and when, by the real clock; from a moment on and without one of
-// the tasks.
-func (s *sim) next(from time.Time, without *modelTask) (next *modelTask, at time.Time) {
+// moment is when a waiter stops waiting for some questions, by the real clock.
+type moment struct {
+	k  *modelTask
+	at time.Time
+}
+
+// moments returns what is to come, in order.
+func (s *sim) moments() []moment {
+	var all []moment
 	for _, k := range s.tasks {
 		w := k.waiter
-		if w == nil || k == without || !s.visible(k) {
+		if w == nil || !s.visible(k) {
 			continue
 		}
-		moment := w.until
-		if k.exact {
-			for _, key := range k.open(w.keys) {
-				q, _ := k.question(key)
-				if due := q.deadline.Add(-s.offset); !q.deadline.IsZero() && (moment.IsZero() || due.Before(moment)) {
-					moment = due
-				}
+		ends := map[time.Time]bool{w.until: true}
+		for _, key := range k.open(w.keys) {
+			if q, _ := k.question(key); k.exact && !q.deadline.IsZero() {
+				ends[time.Now().Add(q.deadline.Sub(s.now()))] = true
 			}
 		}
-		expired := k.ttl != -1 && !moment.Add(s.offset).Before(k.created.Add(k.ttl))
-		if moment.IsZero() || moment.Before(from) || expired {
-			continue
-		}
-		if next == nil || moment.Before(at) {
-			next, at = k, moment
+		for at := range ends {
+			if expired := k.ttl != -1 && !at.Add(s.offset).Before(k.created.Add(k.ttl)); !at.IsZero() && !expired {
+				all = append(all, moment{k, at})
+			}
 		}
 	}
-	return next, at
+	slices.SortStableFunc(all, func(a, b moment) int { return a.at.Compare(b.at) })
+	return all
 }
 
 // late is what a waiter does when its time, or that of its questions, is over.

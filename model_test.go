@@ -759,8 +759,8 @@ func (s *sim) with(h *modelHandle) context.Context {
 func (s *sim) steadyFault(k *modelTask) {
 	soon := s.now().Add(time.Second)
 	expires := k.ttl != -1 && s.visible(k) && k.created.Add(k.ttl).Before(soon)
-	next, at := s.next(time.Time{}, nil)
-	if expires || next != nil && time.Until(at) < time.Second || len(k.overdue(slices.Collect(maps.Keys(k.requests)), soon)) > 0 {
+	next := s.moments()
+	if expires || len(next) > 0 && time.Until(next[0].at) < time.Second || len(k.overdue(slices.Collect(maps.Keys(k.requests)), soon)) > 0 {
 		s.arming("", 0)
 	}
 }
@@ -797,6 +797,8 @@ var (
 	// What is asked under one key. The second one means the same as the first,
 	// but it is not the same text.
 	genQuestion = rapid.SampledFrom([]wire.JSON{form, reordered, wire.MustParse(strings.Replace(form.String(), "Name?", "Who?", 1)), roots})
+
+	genMilliseconds = rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 60_000))
 
 	genCheckpoint = rapid.SampledFrom([]any{aText, done, 7, map[string]any{"page": 3, "seen": []string{"a"}}})
 )
@@ -973,7 +975,7 @@ func (s *sim) leaveWorker(t *rapid.T) {
 	case how == "rpc":
 		decide = failed(5, "five")
 	case how == "text":
-	case how == "nothing" && cause == "":
+	case how == "nothing" && cause == "" && visible:
 		decide = failed(-32603, "The tool returned no result")
 	case cause == "Cancelled":
 		decide = finished("cancelled", "")
@@ -1088,29 +1090,24 @@ func (s *sim) extend(t *rapid.T) {
 // draw makes questions for a run.
 func (s *sim) draw(t *rapid.T, k *modelTask, h *modelHandle) map[string]wire.JSON {
 	questions := make(map[string]wire.JSON)
-	mode := rapid.SampledFrom([]string{"fresh", "again", "again and fresh", "another", "twice", "any"}).Draw(t, "mode")
-	if mode == "another" || mode == "twice" {
-		for _, q := range k.questions {
-			if slices.Contains(h.asked, q.key) == (mode == "twice") && rapid.Bool().Draw(t, "this") {
-				questions[q.key] = wire.MustParse(q.text)
-				if mode == "another" && rapid.IntRange(0, 2).Draw(t, "same") > 0 {
-					questions[q.key] = genQuestion.Draw(t, "question")
-				}
-			}
+	mode := rapid.SampledFrom([]string{"fresh", "again", "again and fresh", "collect", "gone", "another", "twice", "any"}).Draw(t, "mode")
+	for _, q := range k.questions {
+		_, answered := k.responses[q.key]
+		asked := slices.Contains(h.asked, q.key)
+		fits := map[string]bool{
+			"again": k.alive(q.key) && !asked, "again and fresh": k.alive(q.key) && !asked, "collect": answered && !asked,
+			"gone": !k.alive(q.key) && !asked, "another": !asked, "twice": asked,
+		}[mode]
+		if !fits || rapid.IntRange(0, 2).Draw(t, "leave out") == 0 {
+			continue
 		}
-		if len(questions) > 0 {
-			return questions
+		questions[q.key] = wire.MustParse(q.text)
+		if mode == "another" {
+			questions[q.key] = genQuestion.Draw(t, "question")
 		}
 	}
-	if mode == "again" || mode == "again and fresh" {
-		for _, q := range k.questions {
-			if k.alive(q.key) && !slices.Contains(h.asked, q.key) && rapid.IntRange(0, 3).Draw(t, "ask again") > 0 {
-				questions[q.key] = wire.MustParse(q.text)
-			}
-		}
-		if mode == "again" && len(questions) > 0 {
-			return questions
-		}
+	if len(questions) > 0 && mode != "again and fresh" {
+		return questions
 	}
 	for _, key := range genKeys.Draw(t, "keys") {
 		_, used := k.question(key)
@@ -1140,9 +1137,9 @@ func (s *sim) request(t *rapid.T) {
 	base := s.with(h)
 	own, stop := context.WithCancelCause(base)
 	w.stop = stop
-	if rapid.IntRange(0, 2).Draw(t, "deadline") == 0 {
+	if rapid.Bool().Draw(t, "deadline") {
 		// Half a millisecond apart from anything else.
-		w.until = time.Now().Truncate(time.Millisecond).Add(time.Duration(rapid.IntRange(1, 60_000).Draw(t, "ms"))*time.Millisecond + time.Millisecond/2)
+		w.until = time.Now().Truncate(time.Millisecond).Add(time.Duration(1+genMilliseconds.Draw(t, "ms"))*time.Millisecond + time.Millisecond/2)
 		var cancel context.CancelFunc
 		own, cancel = context.WithDeadline(own, w.until)
 		w.stop = func(cause error) { stop(cause); cancel() }
@@ -1412,15 +1409,15 @@ func (s *sim) finish(t *rapid.T) {
 // sleep lets time pass, from one moment to the next at which somebody stops
 // waiting.
 func (s *sim) sleep(t *rapid.T) {
-	d := rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 60_000)).Draw(t, "ms")
+	d := genMilliseconds.Draw(t, "ms")
 	end := time.Now().Add(time.Duration(d) * time.Millisecond)
 	const justBefore = -time.Millisecond / 4
 	for {
-		k, at := s.next(time.Time{}, nil)
-		due := k != nil && !at.After(end)
+		next := s.moments()
+		due := len(next) > 0 && !next[0].at.After(end)
 		stop := end
 		if due {
-			stop = at.Add(justBefore)
+			stop = next[0].at.Add(justBefore)
 		}
 		for _, k := range s.tasks { // what has expired no longer tells what came before
 			if before := k.created.Add(k.ttl - s.offset).Add(justBefore); k.waiter != nil && !k.exact && k.ttl != -1 && time.Now().Before(before) && before.Before(stop) {
@@ -1435,45 +1432,50 @@ func (s *sim) sleep(t *rapid.T) {
 		if !due {
 			return
 		}
-		if other, after := s.next(at, k); other != nil && after.Sub(at) < time.Second || k.ttl != -1 && k.created.Add(k.ttl).Sub(at.Add(s.offset)) < time.Second {
+		k, at := next[0].k, next[0].at
+		crowded := len(next) > 1 && next[1].at.Sub(at) < time.Second
+		if crowded || k.ttl != -1 && k.created.Add(k.ttl).Sub(at.Add(s.offset)) < time.Second {
 			s.arming("", 0)
 		}
 		time.Sleep(time.Until(at))
 		s.settled()
-		for same := at; k != nil && same.Equal(at); k, same = s.next(at, nil) {
-			s.late(k, at)
+		for _, m := range next {
+			if m.at.Equal(at) {
+				s.late(m.k, at)
+			}
 		}
 		s.look()
 	}
 }
 
-// next returns the task whose waiter is the next to stop waiting for a
-// question, and when, by the real clock; from a moment on and without one of
-// the tasks.
-func (s *sim) next(from time.Time, without *modelTask) (next *modelTask, at time.Time) {
+// moment is when a waiter stops waiting for some questions, by the real clock.
+type moment struct {
+	k  *modelTask
+	at time.Time
+}
+
+// moments returns what is to come, in order.
+func (s *sim) moments() []moment {
+	var all []moment
 	for _, k := range s.tasks {
 		w := k.waiter
-		if w == nil || k == without || !s.visible(k) {
+		if w == nil || !s.visible(k) {
 			continue
 		}
-		moment := w.until
-		if k.exact {
-			for _, key := range k.open(w.keys) {
-				q, _ := k.question(key)
-				if due := q.deadline.Add(-s.offset); !q.deadline.IsZero() && (moment.IsZero() || due.Before(moment)) {
-					moment = due
-				}
+		ends := map[time.Time]bool{w.until: true}
+		for _, key := range k.open(w.keys) {
+			if q, _ := k.question(key); k.exact && !q.deadline.IsZero() {
+				ends[time.Now().Add(q.deadline.Sub(s.now()))] = true
 			}
 		}
-		expired := k.ttl != -1 && !moment.Add(s.offset).Before(k.created.Add(k.ttl))
-		if moment.IsZero() || moment.Before(from) || expired {
-			continue
-		}
-		if next == nil || moment.Before(at) {
-			next, at = k, moment
+		for at := range ends {
+			if expired := k.ttl != -1 && !at.Add(s.offset).Before(k.created.Add(k.ttl)); !at.IsZero() && !expired {
+				all = append(all, moment{k, at})
+			}
 		}
 	}
-	return next, at
+	slices.SortStableFunc(all, func(a, b moment) int { return a.at.Compare(b.at) })
+	return all
 }
 
 // late is what a waiter does when its time, or that of its questions, is over.
@@ -1589,7 +1591,7 @@ func runModel(t *rapid.T, reopen func(now func() time.Time) durabletasks.TaskSto
 		"progress": s.progress, "progress ": s.progress, "checkpoint": s.savedState, "save checkpoint": s.saveCheckpoint, "save checkpoint ": s.saveCheckpoint, "extend": s.extend,
 		"request": s.request, "request ": s.request, "request  ": s.request, "give up": s.giveUp, "withdraw": s.withdraw,
 		"respond": s.respond, "respond ": s.respond, "respond  ": s.respond, "cancel": s.cancel, "intrude": s.intrude, "finish": s.finish,
-		"sleep": s.sleep, "step clock": s.stepClock, "sweep": s.sweep, "arm a fault": s.arm, "restart": s.restart,
+		"sleep": s.sleep, "sleep ": s.sleep, "step clock": s.stepClock, "sweep": s.sweep, "arm a fault": s.arm, "restart": s.restart,
 		"": func(*rapid.T) { s.look() },
 	})
 }

@@ -370,8 +370,8 @@ func TestFailuresWithoutALogger(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T) {
 			var log logbook
-			l := open(t, newShared(), nil)
-			slog.SetDefault(log.logger()) // after New: the default is looked up late
+			l := open(t, newShared(), &durabletasks.Options{OnEvent: func(durabletasks.Event) {}}) // whose events are not logged
+			slog.SetDefault(log.logger())                                                          // after New: the default is looked up late
 			c, err := l.StartTask(ctx, &durabletasks.CreateOptions{Tool: "crawl", Payload: wire.MustParse(`"secret"`)}, row.work)
 			check(t, err)
 			synctest.Wait()

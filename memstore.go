@@ -3,22 +3,23 @@ package durabletasks
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // MemStore is a [TaskStore] that keeps its records in memory: for tests, and
-// for servers whose tasks may die with the process. The zero value is an
-// empty store, ready to use. It is safe for concurrent use and must not be
-// copied after first use.
+// for servers whose tasks may die with the process. The zero value is an empty
+// store, ready to use. It is safe for concurrent use and must not be copied
+// after first use.
 type MemStore struct {
 	// Now returns the time by which records expire. Nil means the system's
-	// clock, of which a jump ahead is believed only after ten minutes. Set it
-	// before the first use.
+	// clock, which is believed to have jumped ahead only after ten minutes. Set
+	// it before the first use.
 	Now func() time.Time
 
-	mu      sync.RWMutex
-	records map[string]Record
-	closed  bool
+	mu      sync.Mutex  // held by writers; readers share nothing that is written
+	records sync.Map    // of *Record by id; the records never change
+	closed  atomic.Bool // set before the records go
 	clock   Clock
 }
 
@@ -34,12 +35,33 @@ func (m *MemStore) now() time.Time {
 	return m.clock.Now()
 }
 
-// usable reports why a call cannot go on. The caller holds mu.
+// usable returns the error of a call that must not go on. A writer holds mu.
 func (m *MemStore) usable(ctx context.Context) error {
-	if m.closed {
+	if m.closed.Load() {
 		return ErrClosed
 	}
 	return ctx.Err()
+}
+
+// expired reports whether the record has expired. The clock has a lock, which
+// all readers share, so it is asked only about records that can expire.
+func (m *MemStore) expired(r *Record) bool { return r.TTL >= 0 && r.Expired(m.now()) }
+
+// find returns the stored record, or nil if there is none or it has expired.
+func (m *MemStore) find(id string) *Record {
+	if v, ok := m.records.Load(id); ok {
+		if r := v.(*Record); !m.expired(r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// put stores a copy of r with this version. The caller holds mu.
+func (m *MemStore) put(r Record, version int64) {
+	r = r.Clone()
+	r.Version = version
+	m.records.Store(r.ID, &r)
 }
 
 // Create implements [TaskStore].
@@ -49,30 +71,25 @@ func (m *MemStore) Create(ctx context.Context, r Record) error {
 	if err := m.usable(ctx); err != nil {
 		return err
 	}
-	if old, ok := m.records[r.ID]; ok && !old.Expired(m.now()) {
+	if m.find(r.ID) != nil {
 		return ErrExists
 	}
-	if m.records == nil {
-		m.records = make(map[string]Record)
-	}
-	r = r.Clone()
-	r.Version = 0
-	m.records[r.ID] = r
+	m.put(r, 0)
 	return nil
 }
 
 // Get implements [TaskStore].
 func (m *MemStore) Get(ctx context.Context, id string) (Record, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
 	if err := m.usable(ctx); err != nil {
 		return Record{}, err
 	}
-	r, ok := m.records[id]
-	if !ok || r.Expired(m.now()) {
-		return Record{}, ErrNotFound
+	if r := m.find(id); r != nil {
+		return r.Clone(), nil
 	}
-	return r.Clone(), nil
+	if m.closed.Load() { // perhaps the record went with the store
+		return Record{}, ErrClosed
+	}
+	return Record{}, ErrNotFound
 }
 
 // Update implements [TaskStore].
@@ -82,16 +99,14 @@ func (m *MemStore) Update(ctx context.Context, next Record) error {
 	if err := m.usable(ctx); err != nil {
 		return err
 	}
-	old, ok := m.records[next.ID]
-	if !ok || old.Expired(m.now()) {
+	old := m.find(next.ID)
+	if old == nil {
 		return ErrNotFound
 	}
 	if old.Version != next.Version {
 		return &ConflictError{Expected: next.Version, Actual: old.Version}
 	}
-	next = next.Clone()
-	next.Version++
-	m.records[next.ID] = next
+	m.put(next, next.Version+1)
 	return nil
 }
 
@@ -103,39 +118,34 @@ func (m *MemStore) Sweep(ctx context.Context, now time.Time) (int, error) {
 		return 0, err
 	}
 	n := 0
-	for id, r := range m.records {
-		if r.Expired(now) {
-			delete(m.records, id)
+	m.records.Range(func(id, v any) bool {
+		if v.(*Record).Expired(now) {
+			m.records.Delete(id)
 			n++
 		}
-	}
+		return true
+	})
 	return n, nil
 }
 
 // Scan implements [Scanner].
 func (m *MemStore) Scan(ctx context.Context, visit func(Record) bool) error {
-	m.mu.RLock()
 	err := m.usable(ctx)
-	ids := make([]string, 0, len(m.records))
-	for id, r := range m.records {
-		if !r.Status.Terminal() {
-			ids = append(ids, id)
-		}
+	if err != nil {
+		return err
 	}
-	m.mu.RUnlock()
-	for _, id := range ids {
-		if err != nil {
-			return err
+	stopped := false
+	m.records.Range(func(_, v any) bool {
+		if err = m.usable(ctx); err != nil {
+			return false
 		}
-		m.mu.RLock()
-		err = m.usable(ctx)
-		r, ok := m.records[id]
-		ok = ok && err == nil && !r.Status.Terminal() && !r.Expired(m.now())
-		r = r.Clone()
-		m.mu.RUnlock()
-		if ok && !visit(r) {
-			return nil
+		if r := v.(*Record); !r.Status.Terminal() && !m.expired(r) {
+			stopped = !visit(r.Clone())
 		}
+		return !stopped
+	})
+	if !stopped && m.closed.Load() { // perhaps before every record was shown
+		return ErrClosed
 	}
 	return err
 }
@@ -144,7 +154,7 @@ func (m *MemStore) Scan(ctx context.Context, visit func(Record) bool) error {
 func (m *MemStore) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.closed = true
-	m.records = nil
+	m.closed.Store(true)
+	m.records.Clear()
 	return nil
 }

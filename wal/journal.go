@@ -1,7 +1,9 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
 	tidwall "github.com/tidwall/wal"
 )
@@ -29,6 +31,7 @@ type segment struct {
 // front of one that is there.
 type journal struct {
 	dir       string
+	dirFile   *os.File // dir, kept open so that a sync of it needs no free descriptor
 	log       *tidwall.Log
 	seam      seam
 	verifyDir func() error // returns an error if dir is no longer the directory that is locked
@@ -68,7 +71,16 @@ func (s *seam) before(step string, bytes int) error {
 }
 
 // openJournal opens the log that was found, or a new one, for writing.
-func openJournal(dir string, found *findings, sm seam) (*journal, error) {
+func openJournal(dir string, found *findings, sm seam) (_ *journal, err error) {
+	dirFile, err := openDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("wal: open the directory: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = closeDir(dirFile) // nothing was written
+		}
+	}()
 	log, err := tidwall.Open(dir, &tidwall.Options{
 		NoSync:           true, // the journal syncs, to tell a write's error from a sync's
 		SegmentSize:      sm.segmentSize,
@@ -81,7 +93,7 @@ func openJournal(dir string, found *findings, sm seam) (*journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wal: open the log: %w", fromLibrary(err))
 	}
-	j := &journal{dir: dir, log: log, seam: sm, segments: found.segments, next: found.next, durable: found.durable}
+	j := &journal{dir: dir, dirFile: dirFile, log: log, seam: sm, segments: found.segments, next: found.next, durable: found.durable}
 	for _, s := range j.segments {
 		j.bytes += s.bytes
 	}
@@ -177,7 +189,7 @@ func (j *journal) syncDir() error {
 	if err := j.seam.before(stepSyncDir, 0); err != nil {
 		return err
 	}
-	return syncDir(j.dir)
+	return syncOpenDir(j.dirFile)
 }
 
 // retire records that no entry before needed is needed any more.
@@ -266,7 +278,7 @@ func (j *journal) close() error {
 	if cerr := j.log.Close(); err == nil && cerr != nil {
 		err = fmt.Errorf("close: %w", fromLibrary(cerr))
 	}
-	return err
+	return errors.Join(err, closeDir(j.dirFile))
 }
 
 // abandon closes the log after an error, whose outcome only the next open
@@ -275,4 +287,5 @@ func (j *journal) close() error {
 func (j *journal) abandon() {
 	j.writeback.close()
 	_ = j.log.Close()
+	_ = closeDir(j.dirFile)
 }

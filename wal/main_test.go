@@ -29,10 +29,20 @@ func register(name string, run func(args []string)) bool {
 	return true
 }
 
+// prepareChild runs in each child first.
+var prepareChild = func() {}
+
+// prepare sets prepareChild on a system that has something to prepare.
+func prepare(f func()) bool {
+	prepareChild = f
+	return true
+}
+
 const childVariable = "DURABLETASKS_WAL_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if run, ok := children[os.Getenv(childVariable)]; ok {
+		prepareChild()
 		run(os.Args[1:])
 		os.Exit(0)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -123,6 +124,68 @@ func childLimited(args []string) {
 	}
 	_ = s.Close()
 	fmt.Println(n)
+}
+
+var _ = register("scarce", childScarce)
+
+// childScarce opens a store, opens files until no descriptor is free, and goes
+// on committing, so that segments are filled and dead ones are to be removed.
+// Argument: directory.
+func childScarce(args []string) {
+	cleanErrors := 0
+	s, err := wal.OpenSeam(args[0], fixed(&wal.Options{OnCleanError: func(error) { cleanErrors++ }}), 4<<10, nil)
+	if err != nil {
+		exit("%v", err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 64, Max: 64}); err != nil {
+		exit("%v", err)
+	}
+	var taken []*os.File
+	for err == nil {
+		var f *os.File
+		f, err = os.Open(os.DevNull)
+		taken = append(taken, f)
+	}
+	if !errors.Is(err, syscall.EMFILE) {
+		exit("%v", err)
+	}
+	for i := range 100 {
+		r := task(fmt.Sprint("task-", i))
+		r.Payload = text(300 + i%7*100)
+		if err := s.Create(ctx, r); err != nil {
+			exit("Create %d: %v", i, err)
+		}
+		for n := range 30 {
+			r.StatusMessage = fmt.Sprintf("page %d of 30, and it is a long one", n)
+			if err := s.Update(ctx, r); err != nil {
+				exit("Update %d: %v", i, err)
+			}
+			r.Version++
+		}
+	}
+	if cleanErrors == 0 {
+		exit("nothing was to be removed")
+	}
+	if err := s.Close(); err != nil {
+		exit("Close: %v", err)
+	}
+	runtime.KeepAlive(taken)
+	fmt.Println("done")
+}
+
+// A store goes on writing when the process has no file descriptor left. It
+// cannot remove dead segments then, which it reports.
+func TestNoFreeDescriptor(t *testing.T) {
+	t.Parallel()
+	dir := ramDir(t)
+	if line, _ := start(t, "scarce", dir).line(); line != "done" {
+		t.Fatalf("child says %q", line)
+	}
+	s, _ := openFaulty(t, dir, nil, 4<<10)
+	wantTasks(t, s, 100)
+	if err := s.Audit(); err != nil {
+		t.Error(err)
+	}
 }
 
 // A limit on the size of files may fall within an entry, at its first byte, or

@@ -144,7 +144,7 @@ func (s *Store) load(ctx context.Context, dir string, sm seam) error {
 		return err
 	}
 	s.journal.verifyDir = s.lock.verify
-	if err := syncDir(dir); err != nil {
+	if err := syncOpenDir(s.journal.dirFile); err != nil {
 		s.journal.abandon()
 		return fmt.Errorf("wal: %w", err)
 	}

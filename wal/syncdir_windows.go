@@ -1,5 +1,14 @@
 package wal
 
-// syncDir does nothing: Windows has no sync for directories, and NTFS keeps
-// its names in a journal.
+import "os"
+
+// On Windows these functions do nothing: the system has no sync for
+// directories, and NTFS keeps their names in a journal.
+
+func openDir(string) (*os.File, error) { return nil, nil }
+
+func syncOpenDir(*os.File) error { return nil }
+
+func closeDir(*os.File) error { return nil }
+
 func syncDir(string) error { return nil }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 )
 
 // sysCall is a system call by which a child changes its directory, or a line
@@ -55,7 +56,7 @@ func traced(t *testing.T, dir, name string, args []string, decide func(n int, c 
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe, args...)
-	cmd.Env = append(os.Environ(), childVariable+"="+name, "GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=1")
+	cmd.Env = append(os.Environ(), childVariable+"="+name, tracedVariable+"=1", "GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=1")
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	if err := cmd.Start(); err != nil {
@@ -67,12 +68,60 @@ func traced(t *testing.T, dir, name string, args []string, decide func(n int, c 
 		t.Fatal(err)
 	}
 	defer tr.mem.Close()
-	if err := tr.run(); err != nil {
+	status, err := tr.run()
+	if err != nil {
 		_ = cmd.Process.Kill()
 		t.Fatalf("trace: %v", err)
 	}
+	if status == unfiltered {
+		t.Skip("this system does not allow a filter for system calls")
+	}
 	_ = cmd.Process.Release()
 	return tr.calls
+}
+
+const tracedVariable = "DURABLETASKS_WAL_TEST_TRACED"
+
+// unfiltered is the exit status of a child that could not install the filter.
+const unfiltered = 77
+
+// tracedSysCalls are those of which a child stops for its tracer. All others
+// run at full speed.
+var tracedSysCalls = []uint32{
+	syscall.SYS_OPENAT, syscall.SYS_CLOSE, syscall.SYS_WRITE, syscall.SYS_PWRITE64, syscall.SYS_FSYNC, syscall.SYS_FDATASYNC,
+	syscall.SYS_FTRUNCATE, syscall.SYS_RENAMEAT, syscall.SYS_UNLINKAT, syscall.SYS_MKDIRAT,
+}
+
+var _ = prepare(func() {
+	if os.Getenv(tracedVariable) != "" && filterSysCalls() != 0 {
+		os.Exit(unfiltered)
+	}
+})
+
+// filterSysCalls makes all threads of this process, those to come included,
+// stop at the traced system calls.
+func filterSysCalls() syscall.Errno {
+	const (
+		load, jumpIfEqual, ret = 0x20, 0x15, 0x06
+		trace, allow           = 0x7ff00000, 0x7fff0000
+		setNoNewPrivileges     = 38
+		seccomp                = 317
+		setFilter, allThreads  = 1, 1
+	)
+	filter := []syscall.SockFilter{{Code: load, K: 0}} // the system call's number
+	for i, nr := range tracedSysCalls {
+		filter = append(filter, syscall.SockFilter{Code: jumpIfEqual, K: nr, Jt: uint8(len(tracedSysCalls) - i)})
+	}
+	filter = append(filter, syscall.SockFilter{Code: ret, K: allow}, syscall.SockFilter{Code: ret, K: trace})
+	program := syscall.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if _, _, err := syscall.RawSyscall6(syscall.SYS_PRCTL, setNoNewPrivileges, 1, 0, 0, 0, 0); err != 0 {
+		return err
+	}
+	_, _, err := syscall.RawSyscall(seccomp, setFilter, allThreads, uintptr(unsafe.Pointer(&program)))
+	runtime.KeepAlive(filter)
+	return err
 }
 
 type tracer struct {
@@ -96,21 +145,24 @@ type pendingCall struct {
 const (
 	traceSysGood  = 0x1
 	traceClone    = 0x8
+	traceSeccomp  = 0x80
+	eventSeccomp  = 7
 	traceExitKill = 0x100000
 	waitAll       = 0x40000000
 	waitNoThread  = 0x20000000
 )
 
-func (tr *tracer) run() error {
+// run traces the child to its end and returns its exit status.
+func (tr *tracer) run() (int, error) {
 	var ws syscall.WaitStatus
 	if _, err := syscall.Wait4(tr.pid, &ws, waitAll, nil); err != nil {
-		return err
+		return 0, err
 	}
-	if err := syscall.PtraceSetOptions(tr.pid, traceSysGood|traceClone|traceExitKill); err != nil {
-		return err
+	if err := syscall.PtraceSetOptions(tr.pid, traceSysGood|traceClone|traceSeccomp|traceExitKill); err != nil {
+		return 0, err
 	}
-	if err := syscall.PtraceSyscall(tr.pid, 0); err != nil {
-		return err
+	if err := syscall.PtraceCont(tr.pid, 0); err != nil {
+		return 0, err
 	}
 	for {
 		tid, err := syscall.Wait4(-1, &ws, waitAll|waitNoThread, nil)
@@ -118,43 +170,59 @@ func (tr *tracer) run() error {
 		case err == syscall.EINTR:
 			continue
 		case err == syscall.ECHILD:
-			return nil
+			return 0, nil
 		case err != nil:
-			return err
+			return 0, err
 		}
 		if ws.Exited() || ws.Signaled() {
 			if tid == tr.pid {
-				return nil
+				return ws.ExitStatus(), nil
 			}
 			continue
 		}
-		signal := 0
-		switch sig := ws.StopSignal(); sig {
-		case syscall.SIGTRAP | 0x80:
-			if err := tr.stop(tid); err != nil && err != syscall.ESRCH {
-				return err
+		signal, resume := 0, syscall.PtraceCont
+		switch sig := ws.StopSignal(); {
+		case sig == syscall.SIGTRAP && ws.TrapCause() == eventSeccomp:
+			if err = tr.before(tid); tr.inside[tid] != nil {
+				resume = syscall.PtraceSyscall // to its end
 			}
-		case syscall.SIGTRAP, syscall.SIGSTOP: // a new thread
+		case sig == syscall.SIGTRAP|0x80:
+			err = tr.after(tid)
+		case sig == syscall.SIGTRAP, sig == syscall.SIGSTOP: // a new thread
 		default:
 			signal = int(sig)
 		}
-		if err := syscall.PtraceSyscall(tid, signal); err != nil && err != syscall.ESRCH {
-			return err
+		if err == nil {
+			err = resume(tid, signal)
+		}
+		if err != nil && err != syscall.ESRCH {
+			return 0, err
 		}
 	}
 }
 
-// stop handles a thread that is about to make a system call or has made it.
-func (tr *tracer) stop(tid int) error {
+// after handles a thread that has made a system call.
+func (tr *tracer) after(tid int) error {
+	p := tr.inside[tid]
+	delete(tr.inside, tid)
+	var regs syscall.PtraceRegs
+	if err := syscall.PtraceGetRegs(tid, &regs); err != nil || p == nil {
+		return err
+	}
+	return tr.exit(tid, &regs, p)
+}
+
+// before handles a thread that is about to make a traced system call. If it
+// leaves the call in tr.inside, after must handle its end.
+func (tr *tracer) before(tid int) error {
 	var regs syscall.PtraceRegs
 	if err := syscall.PtraceGetRegs(tid, &regs); err != nil {
 		return err
 	}
-	if p, ok := tr.inside[tid]; ok {
-		delete(tr.inside, tid)
-		return tr.exit(tid, &regs, p)
-	}
 	p := tr.enter(&regs)
+	if p.sysCall == nil && p.opens == "" {
+		return nil
+	}
 	tr.inside[tid] = p
 	if p.sysCall == nil {
 		return nil

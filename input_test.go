@@ -581,11 +581,15 @@ func TestWhatWithdraws(t *testing.T) {
 // questions stay open.
 func TestWithdrawalIsNotStored(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		store := &flawed{shared: newShared()}
+		var refusing atomic.Bool
+		store := &flawed{shared: newShared(), onUpdate: func(durabletasks.Record) error {
+			if refusing.CompareAndSwap(true, false) {
+				return errBroken
+			}
+			return nil
+		}}
 		k := newTask(t, store, nil)
-		refuse := func() {
-			store.onUpdate = func(durabletasks.Record) error { store.onUpdate = nil; return errBroken }
-		}
+		refuse := func() { refusing.Store(true) }
 		own, cancel := context.WithTimeout(ctx, second)
 		defer cancel()
 		w := ask(func() (map[string]wire.JSON, error) { return k.h.RequestInput(own, forms("a"), nil) })

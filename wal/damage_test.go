@@ -342,7 +342,16 @@ func TestEveryBitFlip(t *testing.T) {
 					if err := os.WriteFile(path, flipped, 0o600); err != nil {
 						t.Fatal(err)
 					}
-					e := wantRefused(t, fmt.Sprintf("bit %d of byte %d", bit, i), dir)
+					what := fmt.Sprintf("bit %d of byte %d", bit, i)
+					var e *wal.CorruptError
+					if bit == i%8 { // compares all files, which takes longer
+						e = wantRefused(t, what, dir)
+					} else if s, err := wal.Open(dir, fixed(nil)); !errors.As(err, &e) {
+						if err == nil {
+							_ = s.Close()
+						}
+						t.Errorf("%s: %v, want a CorruptError", what, err)
+					}
 					if e != nil && (e.File != path || e.Offset > int64(i) || e.Index == 0 || e.Reason == "") {
 						t.Errorf("bit %d of byte %d: reported as %v", bit, i, e)
 					}

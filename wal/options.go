@@ -29,9 +29,9 @@ type Options struct {
 	// clock; a jump ahead of that clock counts only after ten minutes.
 	Now func() time.Time
 
-	// Logger receives repairs (Warn) and failures (Error), never ids or
-	// payloads. If it is nil, repairs are not logged, and a failure that ends
-	// all writing goes to [slog.Default].
+	// Logger receives repairs and failures to give space back (Warn) and
+	// failures that end all writing (Error), never ids or payloads. If it is
+	// nil, errors go to [slog.Default] and nothing else is logged.
 	Logger *slog.Logger
 
 	// LockWait is how long Open waits for a directory that is in use. Zero

@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/mcp-durable-tasks/durabletasks"
 	"github.com/mcp-durable-tasks/durabletasks/wal"
 )
 
@@ -265,5 +267,39 @@ func TestNotTorn(t *testing.T) {
 		}
 		fs.restore(t, dir)
 		wantRefused(t, what, dir)
+	}
+}
+
+// Open refuses entries whose checksums are right but whose fields do not fit
+// the format, and accepts one that differs from them in this alone.
+func TestFieldsThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	digest := strings.Repeat("d", 16)
+	question := "\x0f\x01q" + digest
+	dir := fuzzDir(t)
+	log := func(fields string) {
+		segment := append(wal.Entry(5, 1, 0, []byte{1}), wal.Entry(1, 2, 0, []byte("\x01a\x00"+fields))...)
+		put(t, dir, "00000000000000000001", segment)
+	}
+	for what, fields := range map[string]string{
+		"a digest that is cut off":           question[:len(question)-1],
+		"a deadline before any question":     "\x18\x00\x00",
+		"a deadline without nanoseconds":     question + "\x18\x00",
+		"a second of too many nanoseconds":   question + "\x18\x00\x80\x94\xeb\xdc\x03",
+		"more questions kept than there are": question + "\x0e\x04",
+		"a number of kept questions below 0": question + "\x0e\x01",
+		"an input kind beyond a byte":        "\x16\x80\x04",
+		"a field that is unknown":            "\x19\x00",
+		"a tool that is cut off":             "\x17\x05tool",
+	} {
+		log(fields)
+		wantRefused(t, what, dir)
+	}
+	log("\x06\x01" + question + "\x18\x02\x03" + question + "\x0e\x02\x17\x04tool\x16\xfe\x03")
+	s := mustOpen(t, dir, nil)
+	r := mustGet(t, s, "a")
+	want := durabletasks.Question{Key: "q", Digest: [16]byte([]byte(digest)), Deadline: time.Unix(1, 3).UTC()}
+	if len(r.Questions) != 1 || r.Questions[0] != want || r.Tool != "tool" || r.UnsupportedInput != 255 {
+		t.Errorf("read %+v", r)
 	}
 }

@@ -45,7 +45,7 @@ type verdict struct {
 	short bool          // a write takes half of its bytes only
 }
 
-// traced runs this binary as the named child under ptrace, lets decide judge
+// traced runs this binary as the named child under ptrace, calls decide for
 // each system call on dir, and returns those that were made with success.
 func traced(t *testing.T, dir, name string, args []string, decide func(n int, c *sysCall) verdict) []*sysCall {
 	t.Helper()

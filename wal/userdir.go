@@ -24,8 +24,9 @@ import (
 // creates nothing; Open does.
 //
 // Errors: [durabletasks.ErrInvalid] if the name is empty, "." or "..", has a
-// path separator in it, or cannot be the name of a directory; or that the
-// environment does not say where the user's directory is.
+// path separator in it, or cannot be the name of a directory for another
+// reason; another error if the variables of the environment that UserDir needs
+// are not set.
 func UserDir(name string) (string, error) {
 	return userDir(name, runtime.GOOS, os.Getenv)
 }

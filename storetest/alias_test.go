@@ -22,7 +22,7 @@ var aliasDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"S07/record-given-to-create"},
+		fails: []string{"S07/record-passed-to-create"},
 	},
 	{
 		name: "update keeps the caller's record",
@@ -38,7 +38,7 @@ var aliasDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"S07/record-given-to-update"},
+		fails: []string{"S07/record-passed-to-update"},
 		also:  everyRace, // it writes twice
 	},
 	{
@@ -94,7 +94,7 @@ var aliasDefects = []defect{
 				return p.doUpdate(c, next)
 			}
 		},
-		fails: []string{"S07/arguments-are-left-as-they-are"},
+		fails: []string{"S07/arguments-are-not-changed"},
 	},
 	{
 		name: "an update that is refused reverses the caller's questions",
@@ -107,7 +107,7 @@ var aliasDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"S07/arguments-are-left-as-they-are"},
+		fails: []string{"S07/arguments-are-not-changed"},
 	},
 	{
 		name: "a create that is refused empties the caller's maps",
@@ -120,7 +120,7 @@ var aliasDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"S07/arguments-are-left-as-they-are"},
+		fails: []string{"S07/arguments-are-not-changed"},
 		also:  []string{"S02/same-record-is-refused"},
 	},
 }

@@ -36,7 +36,7 @@ func TestBubble(t *testing.T) {
 		},
 		"a sweeper that nothing stops": {
 			plant: func(p *planted) { go sweepEvery(p, nil) },
-			want:  []string{"S01: ", "goroutines outlive Close", "storetest_test.sweepEvery"},
+			want:  []string{"S01: ", "goroutines of the store still run after Close", "storetest_test.sweepEvery"},
 		},
 		"a call that waits for ever": {
 			plant: func(p *planted) {
@@ -76,7 +76,7 @@ func TestBubbleHint(t *testing.T) {
 	const check = "S09/expiry-includes-its-moment"
 	s := subject(func(*planted) {})
 	got := storetest.OutcomesInBubble(t, s, func(name string) bool { return name == check })[check].Failure
-	if want := "Hint: the store does not go by the time of the Subject, 2000-01-01 "; !strings.Contains(got, want) {
+	if want := "Hint: the clock of the Subject says 2000-01-01 "; !strings.Contains(got, want) {
 		t.Errorf("failure without %q:\n%s", want, got)
 	}
 }

@@ -69,7 +69,7 @@ var closeDefects = []defect{
 			}
 		},
 		fails: []string{"S12/close-is-idempotent", "S12/close-while-calls-run"},
-		also:  []string{"S11/what-was-acknowledged-during-close-survives"},
+		also:  []string{"S11/acknowledged-during-close-survives"},
 	},
 	{
 		name: "close of an unused store panics",
@@ -109,7 +109,7 @@ var closeDefects = []defect{
 			}
 		},
 		fails: []string{"S12/close-while-calls-run"},
-		also:  []string{"S11/what-was-acknowledged-during-close-survives"},
+		also:  []string{"S11/acknowledged-during-close-survives"},
 	},
 	{
 		name: "a second close waits for the first for ever",
@@ -125,6 +125,6 @@ var closeDefects = []defect{
 		},
 		hangs: true,
 		fails: []string{"S12/close-is-idempotent", "S12/close-while-calls-run"},
-		also:  []string{"S11/what-was-acknowledged-during-close-survives"},
+		also:  []string{"S11/acknowledged-during-close-survives"},
 	},
 }

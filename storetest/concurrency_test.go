@@ -94,6 +94,6 @@ var concurrencyDefects = []defect{
 			}
 		},
 		fails: []string{"S14/tasks-do-not-mix"},
-		also:  append([]string{"S12/*", "S11/what-was-acknowledged-during-close-survives", "S10/update-and-sweep-agree"}, everyRace...),
+		also:  append([]string{"S12/*", "S11/acknowledged-during-close-survives", "S10/update-and-sweep-agree"}, everyRace...),
 	},
 }

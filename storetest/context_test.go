@@ -48,7 +48,7 @@ var contextDefects = []defect{
 			}
 		},
 		fails: []string{"S13/done-context-stops-create"},
-		also:  []string{"S13/cancelled-meanwhile-is-all-or-nothing", "S11/refused-calls-leave-nothing"},
+		also:  []string{"S13/cancelled-call-is-all-or-nothing", "S11/refused-calls-leave-nothing"},
 	},
 	{
 		name:  "update reports a context that ended after the commit",
@@ -63,7 +63,7 @@ var contextDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"S13/cancelled-meanwhile-is-all-or-nothing"},
+		fails: []string{"S13/cancelled-call-is-all-or-nothing"},
 	},
 	{
 		name: "the context's cause is reported",
@@ -96,7 +96,7 @@ var contextDefects = []defect{
 			}
 		},
 		fails: []string{"S13/cancelled-after-return-undoes-nothing"},
-		also:  []string{"S13/cancelled-meanwhile-is-all-or-nothing"},
+		also:  []string{"S13/cancelled-call-is-all-or-nothing"},
 	},
 	{
 		name: "a sweep looks at its context between removals",

@@ -21,7 +21,7 @@ var errorDefects = []defect{
 				return r, err
 			}
 		},
-		fails: []string{"S03/unknown-and-expired-are-told-alike"},
+		fails: []string{"S03/unknown-and-expired-have-one-error"},
 	},
 	{
 		name: "an error names the task",
@@ -34,8 +34,8 @@ var errorDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"S16/errors-hold-nothing-of-records"},
-		also:  []string{"S03/unknown-and-expired-are-told-alike"},
+		fails: []string{"S16/errors-reveal-nothing"},
+		also:  []string{"S03/unknown-and-expired-have-one-error"},
 	},
 	{
 		name: "a taken id is told with its owner",
@@ -50,7 +50,7 @@ var errorDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"S16/errors-hold-nothing-of-records"},
+		fails: []string{"S16/errors-reveal-nothing"},
 	},
 	{
 		name: "an expired record comes with its error",

@@ -59,7 +59,7 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S03/update-never-creates", "S03/swept-is-not-found"},
-		also:  []string{"S10/expired-are-counted-and-removed", "S11/*", "S13/done-context-stops-create", "S13/cancelled-meanwhile-is-all-or-nothing", "S10/update-and-sweep-agree"},
+		also:  []string{"S10/expired-are-counted-and-removed", "S11/*", "S13/done-context-stops-create", "S13/cancelled-call-is-all-or-nothing", "S10/update-and-sweep-agree"},
 	},
 	{
 		name: "update of an unknown task is a conflict",
@@ -73,7 +73,7 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S03/update-never-creates", "S03/expired-is-not-found", "S03/swept-is-not-found"},
-		also:  []string{"S02/*", "S10/expired-are-counted-and-removed", "S11/*", "S13/*", "S09/ttl-of-zero-expires-at-once", "S10/clock-that-went-back-finds-all", "S10/clock-that-went-back-finds-all-after-a-reopen", "S10/update-and-sweep-agree"},
+		also:  []string{"S02/*", "S10/expired-are-counted-and-removed", "S11/*", "S13/*", "S09/ttl-of-zero-expires-at-once", "S10/clock-set-back-finds-all", "S10/clock-set-back-finds-all-after-a-reopen", "S10/update-and-sweep-agree"},
 	},
 	{
 		name: "update revives what has expired",
@@ -86,7 +86,7 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S03/expired-is-not-found"},
-		also:  []string{"S02/expired-id-is-refused-or-free", "S09/ttl-of-zero-expires-at-once", "S10/clock-that-went-back-finds-all", "S10/clock-that-went-back-finds-all-after-a-reopen"},
+		also:  []string{"S02/expired-id-is-refused-or-free", "S09/ttl-of-zero-expires-at-once", "S10/clock-set-back-finds-all", "S10/clock-set-back-finds-all-after-a-reopen"},
 	},
 	{
 		name: "update looks at the version before the expiry",
@@ -145,7 +145,7 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S04/reads-change-nothing"},
-		also:  []string{"S03/update-never-creates", "S11/swept-records-stay-away", "S13/done-context-stops-create", "S13/cancelled-meanwhile-is-all-or-nothing", "S14/every-method-at-once"},
+		also:  []string{"S03/update-never-creates", "S11/swept-records-stay-away", "S13/done-context-stops-create", "S13/cancelled-call-is-all-or-nothing", "S14/every-method-at-once"},
 	},
 	{
 		name: "a second read of a version marks the record",
@@ -184,7 +184,7 @@ var getDefects = []defect{
 			}
 		},
 		fails: []string{"S04/reads-of-expired-remove-nothing"},
-		also:  []string{"S10/clock-that-went-back-finds-all", "S10/clock-that-went-back-finds-all-after-a-reopen"},
+		also:  []string{"S10/clock-set-back-finds-all", "S10/clock-set-back-finds-all-after-a-reopen"},
 	},
 	{
 		name: "a scan removes what has expired",

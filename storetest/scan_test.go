@@ -101,7 +101,7 @@ var scanDefects = []defect{
 				return slices.DeleteFunc(all, func(r record) bool { return r.Status.Terminal() })
 			})
 		},
-		fails: []string{"Scanner/leaves-expired-out"},
+		fails: []string{"Scanner/omits-expired"},
 		also:  []string{"Scanner/records-do-not-alias", "S04/scans-of-expired-remove-nothing"},
 	},
 	{
@@ -114,7 +114,7 @@ var scanDefects = []defect{
 				})
 			}
 		},
-		fails: []string{"Scanner/stops-when-told"},
+		fails: []string{"Scanner/stops-when-visit-returns-false"},
 	},
 	{
 		name: "a scan that is stopped is an error",
@@ -130,7 +130,7 @@ var scanDefects = []defect{
 				return errors.Join(err, stopped)
 			}
 		},
-		fails: []string{"Scanner/stops-when-told"},
+		fails: []string{"Scanner/stops-when-visit-returns-false"},
 		also:  []string{"Scanner/visit-may-call-the-store"},
 	},
 	{
@@ -149,7 +149,7 @@ var scanDefects = []defect{
 		},
 		hangs: true,
 		fails: []string{"Scanner/visit-may-call-the-store"},
-		also:  []string{"Scanner/goes-on-when-tasks-end-meanwhile", "Scanner/shows-each-of-many-that-visit-updates"},
+		also:  []string{"Scanner/continues-while-tasks-end", "Scanner/shows-each-of-many-that-visit-updates"},
 	},
 	{
 		name: "a scan gives the stored records away",
@@ -196,7 +196,7 @@ var scanDefects = []defect{
 			p.scan = func(_ ctx, visit func(record) bool) error { return p.doScan(context.Background(), visit) }
 		},
 		fails: []string{"Scanner/done-context-stops-it"},
-		also:  []string{"Scanner/context-that-ends-meanwhile-stops-it"},
+		also:  []string{"Scanner/context-done-during-scan-stops-it"},
 	},
 	{
 		name: "a closed store has nothing to scan",
@@ -228,7 +228,7 @@ var scanDefects = []defect{
 			}
 		},
 		fails: []string{"Scanner/sees-whole-updates"},
-		also:  []string{"Scanner/visit-may-call-the-store", "Scanner/goes-on-when-tasks-end-meanwhile"},
+		also:  []string{"Scanner/visit-may-call-the-store", "Scanner/continues-while-tasks-end"},
 	},
 	{
 		name: "a scan after a reopen shows what is new",
@@ -308,7 +308,7 @@ var scanDefects = []defect{
 				return errors.Join(err, gone)
 			}
 		},
-		fails: []string{"Scanner/goes-on-when-tasks-end-meanwhile"},
+		fails: []string{"Scanner/continues-while-tasks-end"},
 		also:  []string{"S14/every-method-at-once"},
 	},
 	{
@@ -336,7 +336,7 @@ var scanDefects = []defect{
 				return p.doScan(context.WithoutCancel(c), visit)
 			}
 		},
-		fails: []string{"Scanner/context-that-ends-meanwhile-stops-it"},
+		fails: []string{"Scanner/context-done-during-scan-stops-it"},
 	},
 	{
 		name: "a scan whose context ends is over",
@@ -350,7 +350,7 @@ var scanDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"Scanner/context-that-ends-meanwhile-stops-it"},
+		fails: []string{"Scanner/context-done-during-scan-stops-it"},
 	},
 	{
 		name: "a scan of a store that is closed is over",
@@ -364,7 +364,7 @@ var scanDefects = []defect{
 				})
 			}
 		},
-		fails: []string{"Scanner/reports-a-close-meanwhile"},
+		fails: []string{"Scanner/reports-close-during-scan"},
 	},
 	{
 		name: "a scan shows only what has a payload",
@@ -373,7 +373,7 @@ var scanDefects = []defect{
 				return p.doScan(c, func(r record) bool { return r.Payload.IsZero() || visit(r) })
 			}
 		},
-		fails: []string{"Scanner/shows-current-records", "Scanner/reports-a-close-meanwhile"},
+		fails: []string{"Scanner/shows-current-records", "Scanner/reports-close-during-scan"},
 		also:  []string{"Scanner/*"},
 	},
 }

@@ -70,7 +70,7 @@ var shareDefects = []defect{
 			}
 		},
 		fails: []string{"S06/one-of-many-instances-updates"},
-		also:  []string{"S11/what-was-acknowledged-during-close-survives", "S10/update-and-sweep-agree"},
+		also:  []string{"S11/acknowledged-during-close-survives", "S10/update-and-sweep-agree"},
 	},
 	{
 		name:   "instances sweep the same records",
@@ -122,7 +122,7 @@ var shareDefects = []defect{
 		name:   "an instance scans what others run",
 		shared: true,
 		plant:  func(p *planted) { p.mine = func(string) bool { return true } },
-		fails:  []string{"Scanner/instances-show-only-their-own", "Scanner/what-an-instance-leaves-goes-to-one"},
+		fails:  []string{"Scanner/instances-show-only-their-own", "Scanner/tasks-of-a-closed-instance-go-to-one"},
 	},
 	{
 		name:   "an instance scans only what it has created",
@@ -130,7 +130,7 @@ var shareDefects = []defect{
 		plant: func(p *planted) {
 			p.mine = func(id string) bool { return p.runs[id] == p || p.runs[id] == nil }
 		},
-		fails: []string{"Scanner/what-an-instance-leaves-goes-to-one"},
+		fails: []string{"Scanner/tasks-of-a-closed-instance-go-to-one"},
 	},
 	{
 		name:   "an update takes a task over",

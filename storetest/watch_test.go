@@ -30,7 +30,7 @@ var watchDefects = []defect{
 			telling(p, func(r record, stored bool) bool { return !stored || r.Version > 0 })
 		},
 		hangs: true,
-		fails: []string{"Watcher/tells-of-other-instances"},
+		fails: []string{"Watcher/reports-other-instances"},
 		also:  []string{"Watcher/changed-may-call-the-store"},
 	},
 	{
@@ -45,7 +45,7 @@ var watchDefects = []defect{
 			})
 		},
 		hangs: true,
-		fails: []string{"Watcher/tells-of-other-instances"},
+		fails: []string{"Watcher/reports-other-instances"},
 	},
 	{
 		name:   "a watch does not tell of what is removed",
@@ -54,7 +54,7 @@ var watchDefects = []defect{
 			telling(p, func(_ record, stored bool) bool { return stored })
 		},
 		hangs: true,
-		fails: []string{"Watcher/tells-of-other-instances"},
+		fails: []string{"Watcher/reports-other-instances"},
 	},
 	{
 		name:   "a watch tells only of this instance",
@@ -63,7 +63,7 @@ var watchDefects = []defect{
 			p.watch = func(c ctx, changed func(string)) error { return p.doWatch(c, func(string) {}) }
 		},
 		hangs: true,
-		fails: []string{"Watcher/tells-of-other-instances", "Watcher/changed-may-call-the-store"},
+		fails: []string{"Watcher/reports-other-instances", "Watcher/changed-may-call-the-store"},
 	},
 	{
 		name:   "a watch holds the lock",
@@ -88,7 +88,7 @@ var watchDefects = []defect{
 		},
 		hangs: true,
 		fails: []string{"Watcher/ends-with-its-context"},
-		also:  []string{"Watcher/tells-of-other-instances", "Watcher/changed-may-call-the-store"},
+		also:  []string{"Watcher/reports-other-instances", "Watcher/changed-may-call-the-store"},
 	},
 	{
 		name:   "a watch that ends is no error",
@@ -102,7 +102,7 @@ var watchDefects = []defect{
 			}
 		},
 		fails: []string{"Watcher/ends-with-its-context"},
-		also:  []string{"Watcher/tells-of-other-instances", "Watcher/changed-may-call-the-store"},
+		also:  []string{"Watcher/reports-other-instances", "Watcher/changed-may-call-the-store"},
 	},
 	{
 		name:   "a watch outlives close",

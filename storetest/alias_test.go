@@ -15,7 +15,7 @@ var aliasDefects = []defect{
 				err := p.doCreate(c, r)
 				p.mu.Lock()
 				defer p.mu.Unlock()
-				if _, ok := p.records[r.ID]; ok && err == nil { // not swept meanwhile
+				if _, ok := p.records[r.ID]; ok && err == nil { // it was not swept in between
 					r.Version = 0
 					p.records[r.ID] = r
 				}
@@ -42,7 +42,7 @@ var aliasDefects = []defect{
 		also:  everyRace, // it writes twice
 	},
 	{
-		name: "get gives the stored record away",
+		name: "get does not copy the record",
 		plant: func(p *planted) {
 			p.get = func(c ctx, id string) (record, error) {
 				p.mu.Lock()
@@ -56,7 +56,7 @@ var aliasDefects = []defect{
 		fails: []string{"S07/record-returned-by-get"},
 	},
 	{
-		name: "get gives the stored questions away",
+		name: "get does not copy the questions",
 		plant: func(p *planted) {
 			p.get = func(c ctx, id string) (record, error) {
 				r, err := p.doGet(c, id)

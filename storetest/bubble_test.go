@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/storetest"
 )
 
-// TestEveryCheckInBubble runs the suite where a deadlock of its own shows.
+// TestEveryCheckInBubble runs the suite where a deadlock of the suite shows.
 func TestEveryCheckInBubble(t *testing.T) {
 	storetest.RunInBubble(t, subjectBy(time.Now, func(*planted) {}))
 }
@@ -71,7 +71,7 @@ func TestBubble(t *testing.T) {
 	}
 }
 
-// TestBubbleHint has a store that goes by a clock of its own.
+// TestBubbleHint uses a store with its own clock.
 func TestBubbleHint(t *testing.T) {
 	const check = "S09/expiry-includes-its-moment"
 	s := subject(func(*planted) {})

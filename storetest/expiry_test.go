@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks"
 )
 
-// deadline makes the store take the expiry of a record from a table of its
-// own, which set changes with each write. A zero time is none.
+// deadline makes the store keep the expiry of each record in a table, which set
+// changes with each write. The zero time means no expiry.
 func deadline(p *planted, set func(old time.Time, known bool, r record) time.Time) {
 	at := make(map[string]time.Time)
 	in := p.in
@@ -59,7 +59,7 @@ var expiryDefects = []defect{
 		also:  []string{"S09/*", "S10/*"},
 	},
 	{
-		name: "ttl counts from the create",
+		name: "the TTL counts from the create",
 		plant: func(p *planted) {
 			deadline(p, func(old time.Time, known bool, r record) time.Time {
 				if !known {
@@ -74,7 +74,7 @@ var expiryDefects = []defect{
 		also:  []string{"S04/scans-of-expired-remove-nothing", "S10/earlier-time-keeps-what-expired-later"},
 	},
 	{
-		name: "ttl counts from the last update",
+		name: "the TTL counts from the last update",
 		plant: func(p *planted) {
 			deadline(p, func(_ time.Time, _ bool, r record) time.Time {
 				r.CreatedAt = r.LastUpdatedAt
@@ -85,7 +85,7 @@ var expiryDefects = []defect{
 		also:  []string{"S09/*", "S10/swept-ids-are-free", "S04/scans-of-expired-remove-nothing", "S10/earlier-time-keeps-what-expired-later"},
 	},
 	{
-		name: "ttl counts from the write",
+		name: "the TTL counts from the write",
 		plant: func(p *planted) {
 			deadline(p, func(_ time.Time, _ bool, r record) time.Time {
 				r.CreatedAt = p.now()
@@ -96,7 +96,7 @@ var expiryDefects = []defect{
 		also:  []string{"S09/*", "S04/scans-of-expired-remove-nothing", "S10/earlier-time-keeps-what-expired-later"},
 	},
 	{
-		name: "a changed ttl counts from the change",
+		name: "a changed the TTL counts from the change",
 		plant: func(p *planted) {
 			deadline(p, func(old time.Time, known bool, r record) time.Time {
 				if known && r.TTL != p.records[r.ID].TTL {
@@ -109,7 +109,7 @@ var expiryDefects = []defect{
 		also:  []string{"S09/*"},
 	},
 	{
-		name: "the first ttl holds",
+		name: "the first TTL holds",
 		plant: func(p *planted) {
 			deadline(p, func(old time.Time, known bool, r record) time.Time {
 				if known {
@@ -125,7 +125,7 @@ var expiryDefects = []defect{
 		also: []string{"S11/reopened-store-works", "S09/expiry-holds-across-a-reopen", "S09/ttl-of-zero-expires-at-once", "S10/update-and-sweep-agree"},
 	},
 	{
-		name: "a ttl only grows",
+		name: "a TTL only grows",
 		plant: func(p *planted) {
 			deadline(p, func(old time.Time, known bool, r record) time.Time {
 				if at := right(r); !known || old.IsZero() || at.IsZero() || at.After(old) {
@@ -138,7 +138,7 @@ var expiryDefects = []defect{
 		also:  []string{"S09/*", "S10/changed-ttl-counts"},
 	},
 	{
-		name: "a deadline cannot be taken away",
+		name: "a TTL cannot be removed",
 		plant: func(p *planted) {
 			deadline(p, func(old time.Time, known bool, r record) time.Time {
 				if at := right(r); !known || !at.IsZero() {
@@ -151,7 +151,7 @@ var expiryDefects = []defect{
 		also:  []string{"S10/changed-ttl-counts", "S10/update-and-sweep-agree"},
 	},
 	{
-		name: "a deadline cannot be given later",
+		name: "a TTL cannot be added",
 		plant: func(p *planted) {
 			deadline(p, func(old time.Time, known bool, r record) time.Time {
 				if known && old.IsZero() {
@@ -177,7 +177,7 @@ var expiryDefects = []defect{
 		also:  []string{"S01/times-of-every-year-are-kept", "S10/clock-set-back-finds-all", "S10/clock-set-back-finds-all-after-a-reopen"},
 	},
 	{
-		name: "deadlines are nanoseconds",
+		name: "the expiry is computed in nanoseconds",
 		plant: func(p *planted) {
 			p.expired = func(r record, now time.Time) bool {
 				return r.TTL >= 0 && r.CreatedAt.UnixNano()+int64(r.TTL) <= now.UnixNano()
@@ -239,7 +239,7 @@ var expiryDefects = []defect{
 		also:  []string{"S10/clock-set-back-finds-all-after-a-reopen", "S10/reopen-removes-nothing"},
 	},
 	{
-		name: "a reopen finds the first ttl",
+		name: "a reopen finds the first TTL",
 		plant: func(p *planted) {
 			first := make(map[string]time.Duration)
 			p.in = func(r record) record {
@@ -257,7 +257,7 @@ var expiryDefects = []defect{
 		also:  []string{"S11/*", "S10/clock-set-back-finds-all-after-a-reopen"},
 	},
 	{
-		name: "a ttl of zero is none",
+		name: "a TTL of zero becomes NoLimit",
 		plant: func(p *planted) {
 			p.in = func(r record) record {
 				if r.TTL == 0 {
@@ -269,7 +269,7 @@ var expiryDefects = []defect{
 		fails: []string{"S09/ttl-of-zero-expires-at-once"},
 	},
 	{
-		name: "what has expired is not created",
+		name: "create refuses an expired record",
 		plant: func(p *planted) {
 			p.admit = func(r record) error {
 				if r.Expired(p.now()) {

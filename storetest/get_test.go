@@ -24,7 +24,7 @@ var getDefects = []defect{
 		also:  everything,
 	},
 	{
-		name: "ids are searched without regard to case",
+		name: "ids are searched without case",
 		plant: func(p *planted) {
 			p.get = func(c ctx, id string) (record, error) {
 				r, err := p.doGet(c, id)
@@ -89,7 +89,7 @@ var getDefects = []defect{
 		also:  []string{"S02/expired-id-is-refused-or-free", "S09/ttl-of-zero-expires-at-once", "S10/clock-set-back-finds-all", "S10/clock-set-back-finds-all-after-a-reopen"},
 	},
 	{
-		name: "update looks at the version before the expiry",
+		name: "update checks the version before the expiry",
 		plant: func(p *planted) {
 			p.accept = func(next record) error {
 				if old, ok := p.records[next.ID]; ok && old.Version != next.Version {
@@ -102,7 +102,7 @@ var getDefects = []defect{
 		also:  []string{"S09/ttl-of-zero-expires-at-once", "S02/expired-id-is-refused-or-free"},
 	},
 	{
-		name: "update finds what was swept",
+		name: "update finds swept tasks",
 		plant: func(p *planted) {
 			swept := make(map[string]record)
 			p.sweep = func(c ctx, now time.Time) (int, error) {
@@ -127,7 +127,7 @@ var getDefects = []defect{
 	},
 
 	{
-		name: "a read of an unknown id takes the id",
+		name: "a read of an unknown id makes it taken",
 		plant: func(p *planted) {
 			taken := make(map[string]bool)
 			p.get = func(c ctx, id string) (record, error) {
@@ -171,7 +171,7 @@ var getDefects = []defect{
 		also:  everything,
 	},
 	{
-		name: "a read removes what has expired",
+		name: "a read removes expired tasks",
 		plant: func(p *planted) {
 			p.get = func(c ctx, id string) (record, error) {
 				r, err := p.doGet(c, id)
@@ -187,7 +187,7 @@ var getDefects = []defect{
 		also:  []string{"S10/clock-set-back-finds-all", "S10/clock-set-back-finds-all-after-a-reopen"},
 	},
 	{
-		name: "a scan removes what has expired",
+		name: "a scan removes expired tasks",
 		plant: func(p *planted) {
 			p.scan = func(c ctx, visit func(record) bool) error {
 				if _, err := p.doSweep(c, p.now()); err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks"
 )
 
-// scanning makes the store scan as correct stores do, but for what change
-// makes of the records before they are shown.
+// scanning makes Scan show what change makes of all records.
 func scanning(p *planted, change func(all []record) []record) {
 	p.scan = func(c ctx, visit func(record) bool) error {
 		p.mu.Lock()
@@ -46,7 +45,7 @@ func (p *planted) unfinished(r record) bool { return !r.Status.Terminal() && !p.
 
 var scanDefects = []defect{
 	{
-		name: "a scan shows what has ended",
+		name: "a scan shows finished tasks",
 		plant: func(p *planted) {
 			scanning(p, func(all []record) []record {
 				return slices.DeleteFunc(all, func(r record) bool { return p.expired(r, p.now()) })
@@ -56,7 +55,7 @@ var scanDefects = []defect{
 		also:  []string{"Scanner/*"},
 	},
 	{
-		name: "a scan shows only what works",
+		name: "a scan shows only working tasks",
 		plant: func(p *planted) {
 			scanning(p, func(all []record) []record {
 				return slices.DeleteFunc(all, func(r record) bool {
@@ -95,7 +94,7 @@ var scanDefects = []defect{
 		also:  []string{"Scanner/sees-whole-updates", "Scanner/shows-each-of-many-that-visit-updates"},
 	},
 	{
-		name: "a scan shows what has expired",
+		name: "a scan shows expired tasks",
 		plant: func(p *planted) {
 			scanning(p, func(all []record) []record {
 				return slices.DeleteFunc(all, func(r record) bool { return r.Status.Terminal() })
@@ -152,7 +151,7 @@ var scanDefects = []defect{
 		also:  []string{"Scanner/continues-while-tasks-end", "Scanner/shows-each-of-many-that-visit-updates"},
 	},
 	{
-		name: "a scan gives the stored records away",
+		name: "a scan does not copy records",
 		plant: func(p *planted) {
 			scanning(p, func(all []record) []record {
 				return slices.DeleteFunc(all, func(r record) bool { return !p.unfinished(r) })
@@ -191,7 +190,7 @@ var scanDefects = []defect{
 		also:  []string{"Scanner/*"},
 	},
 	{
-		name: "scan does not look at its context",
+		name: "scan does not check its context",
 		plant: func(p *planted) {
 			p.scan = func(_ ctx, visit func(record) bool) error { return p.doScan(context.Background(), visit) }
 		},
@@ -212,7 +211,7 @@ var scanDefects = []defect{
 		fails: []string{"Scanner/reports-closed"},
 	},
 	{
-		name:  "a scan looks at the status first and at the record later",
+		name:  "a scan reads the status first and the record later",
 		waits: true,
 		plant: func(p *planted) {
 			p.scan = func(c ctx, visit func(record) bool) error {
@@ -231,7 +230,7 @@ var scanDefects = []defect{
 		also:  []string{"Scanner/visit-may-call-the-store", "Scanner/continues-while-tasks-end"},
 	},
 	{
-		name: "a scan after a reopen shows what is new",
+		name: "a scan after a reopen shows only new tasks",
 		plant: func(p *planted) {
 			before := maps.Clone(p.records)
 			p.scan = func(c ctx, visit func(record) bool) error {
@@ -339,7 +338,7 @@ var scanDefects = []defect{
 		fails: []string{"Scanner/context-done-during-scan-stops-it"},
 	},
 	{
-		name: "a scan whose context ends is over",
+		name: "a scan whose context ends returns nil",
 		plant: func(p *planted) {
 			p.scan = func(c ctx, visit func(record) bool) error {
 				begun := c.Err() == nil
@@ -353,7 +352,7 @@ var scanDefects = []defect{
 		fails: []string{"Scanner/context-done-during-scan-stops-it"},
 	},
 	{
-		name: "a scan of a store that is closed is over",
+		name: "a scan that close ends returns nil",
 		plant: func(p *planted) {
 			p.scan = func(c ctx, visit func(record) bool) error {
 				return p.doScan(c, func(r record) bool {
@@ -367,7 +366,7 @@ var scanDefects = []defect{
 		fails: []string{"Scanner/reports-close-during-scan"},
 	},
 	{
-		name: "a scan shows only what has a payload",
+		name: "a scan shows only tasks with a payload",
 		plant: func(p *planted) {
 			p.scan = func(c ctx, visit func(record) bool) error {
 				return p.doScan(c, func(r record) bool { return r.Payload.IsZero() || visit(r) })

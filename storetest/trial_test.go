@@ -51,7 +51,7 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 				s := subject(func(p *planted) {
 					p.update = func(ctx, record) error { select {} }
 				})
-				s.Timeout = 2 * time.Second // in which it must come as far as to that call
+				s.Timeout = 2 * time.Second // enough to get to that call
 				return s
 			}(),
 			check: check,
@@ -186,7 +186,7 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 	}
 }
 
-// onlyStore hides what a store has beyond a TaskStore.
+// onlyStore hides the optional interfaces of a store.
 type onlyStore struct{ durabletasks.TaskStore }
 
 func TestMissingSeamsSkip(t *testing.T) {
@@ -217,7 +217,7 @@ func TestMissingSeamsSkip(t *testing.T) {
 	}
 }
 
-// TestNoHintForTheStoresOwnMistakes has defects that look like those of a
+// TestNoHintForTheStoresOwnMistakes uses defects that look like mistakes in the
 // subject.
 func TestNoHintForTheStoresOwnMistakes(t *testing.T) {
 	for check, plant := range map[string]func(*planted){
@@ -237,7 +237,7 @@ func TestNoHintForTheStoresOwnMistakes(t *testing.T) {
 	}
 }
 
-// TestHangsBeforeTheDeadline has a deadline as go test's -timeout makes it.
+// TestHangsBeforeTheDeadline has a deadline, as go test's -timeout sets one.
 func TestHangsBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
 	s := subject(func(p *planted) { p.create = func(ctx, record) error { select {} } })

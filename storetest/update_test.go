@@ -16,7 +16,7 @@ var updateDefects = []defect{
 				err := p.doCreate(c, r)
 				p.mu.Lock()
 				defer p.mu.Unlock()
-				if _, ok := p.records[r.ID]; ok && err == nil { // not swept meanwhile
+				if _, ok := p.records[r.ID]; ok && err == nil { // it was not swept in between
 					p.put(r)
 				}
 				return err
@@ -38,7 +38,7 @@ var updateDefects = []defect{
 		also:  append([]string{"S12/close-while-calls-run", "S15/texts-are-arbitrary-strings", "S05/hundreds-of-updates-are-counted"}, everyRace...),
 	},
 	{
-		name: "an update that changes nothing is left out",
+		name: "an update that changes nothing is skipped",
 		plant: func(p *planted) {
 			p.raise = func(next record) int64 {
 				if storetest.Diff(p.records[next.ID], next) == "" {
@@ -158,7 +158,7 @@ var updateDefects = []defect{
 		fails: []string{"S06/times-decide-nothing"},
 	},
 	{
-		name:  "an update looks first and writes later",
+		name:  "an update checks first and writes later",
 		waits: true,
 		plant: func(p *planted) {
 			p.update = func(c ctx, next record) error {

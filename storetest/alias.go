@@ -9,13 +9,13 @@ import (
 )
 
 var aliasChecks = []check{
-	{"S07", "record-given-to-create", 0, aliasOfCreate},
-	{"S07", "record-given-to-update", 0, aliasOfUpdate},
+	{"S07", "record-passed-to-create", 0, aliasOfCreate},
+	{"S07", "record-passed-to-update", 0, aliasOfUpdate},
 	{"S07", "record-returned-by-get", 0, aliasOfGet},
-	{"S07", "arguments-are-left-as-they-are", 0, argumentsAreLeft},
+	{"S07", "arguments-are-not-changed", 0, argumentsAreUnchanged},
 }
 
-// scribble writes into everything that a record shares with its copies.
+// scribble overwrites everything that a record shares with its shallow copies.
 func scribble(r durabletasks.Record) {
 	for _, m := range []map[string]wire.JSON{r.InputRequests, r.InputResponses} {
 		for key := range maps.Clone(m) {
@@ -43,7 +43,7 @@ func aliasOfCreate(t *trial) {
 	r := t.roomy("task", 0)
 	t.create(r)
 	scribble(r)
-	t.stored(t.full("task", 0), "after its owner wrote into the record given to Create")
+	t.stored(t.full("task", 0), "after the caller wrote to the record passed to Create")
 }
 
 func aliasOfUpdate(t *trial) {
@@ -52,40 +52,40 @@ func aliasOfUpdate(t *trial) {
 	t.update(r)
 	scribble(r)
 	want := at(1, t.full("task", 1))
-	t.stored(want, "after its owner wrote into the record given to Update")
+	t.stored(want, "after the caller wrote to the record passed to Update")
 }
 
 func aliasOfGet(t *trial) {
 	t.create(t.full("task", 2))
 	first, second := t.get("task"), t.get("task")
 	scribble(first)
-	t.same(second, t.full("task", 2), "as read before somebody wrote into another copy that Get returned")
-	t.stored(t.full("task", 2), "after somebody wrote into a record that Get returned")
+	t.same(second, t.full("task", 2), "as returned before the caller wrote to another copy that Get had returned")
+	t.stored(t.full("task", 2), "after the caller wrote to a record that Get returned")
 	scribble(second)
-	t.stored(t.full("task", 2), "after somebody wrote into a record that Get returned")
+	t.stored(t.full("task", 2), "after the caller wrote to a record that Get returned")
 }
 
-// argumentsAreLeft is for stores that sort, merge or append in place. The caller
-// of a call that fails builds its next try from the same record.
-func argumentsAreLeft(t *trial) {
-	left := func(got, want durabletasks.Record, call string) {
+// argumentsAreUnchanged is for stores that sort, merge or append in place. A
+// caller whose call fails builds its next one from the same record.
+func argumentsAreUnchanged(t *trial) {
+	unchanged := func(got, want durabletasks.Record, call string) {
 		d := diff(got, want)
 		if spare := got.Questions[:cap(got.Questions)]; d == "" && spare[len(got.Questions)] != (durabletasks.Question{}) {
-			d = "Questions was appended to in place"
+			d = "it wrote beyond the length of Questions"
 		}
 		if d != "" {
-			t.fatalf("%s changed the record that it was given: %s", call, d)
+			t.fatalf("%s changed the record that was passed to it: %s", call, d)
 		}
 	}
 	r := t.roomy("task", 0)
 	t.create(r)
-	left(r, t.full("task", 0), "Create")
-	_ = t.store.Create(context.Background(), r) // other checks want its error
-	left(r, t.full("task", 0), "Create with an id that is taken")
+	unchanged(r, t.full("task", 0), "Create")
+	_ = t.store.Create(context.Background(), r) // its error is for other checks
+	unchanged(r, t.full("task", 0), "Create with an id that is taken")
 	r = t.roomy("task", 1)
 	t.update(r)
-	left(r, t.full("task", 1), "Update")
+	unchanged(r, t.full("task", 1), "Update")
 	r = t.roomy("task", 2)
 	_ = t.store.Update(context.Background(), r)
-	left(r, t.full("task", 2), "Update from a version that is not the stored one")
+	unchanged(r, t.full("task", 2), "Update from a version that is not the stored one")
 }

@@ -15,14 +15,14 @@ var aliasDefects = []defect{
 				err := p.doCreate(c, r)
 				p.mu.Lock()
 				defer p.mu.Unlock()
-				if _, ok := p.records[r.ID]; ok && err == nil { // not swept meanwhile
+				if _, ok := p.records[r.ID]; ok && err == nil { // it was not swept in between
 					r.Version = 0
 					p.records[r.ID] = r
 				}
 				return err
 			}
 		},
-		fails: []string{"S07/record-given-to-create"},
+		fails: []string{"S07/record-passed-to-create"},
 	},
 	{
 		name: "update keeps the caller's record",
@@ -38,11 +38,11 @@ var aliasDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"S07/record-given-to-update"},
+		fails: []string{"S07/record-passed-to-update"},
 		also:  everyRace, // it writes twice
 	},
 	{
-		name: "get gives the stored record away",
+		name: "get does not copy the record",
 		plant: func(p *planted) {
 			p.get = func(c ctx, id string) (record, error) {
 				p.mu.Lock()
@@ -56,7 +56,7 @@ var aliasDefects = []defect{
 		fails: []string{"S07/record-returned-by-get"},
 	},
 	{
-		name: "get gives the stored questions away",
+		name: "get does not copy the questions",
 		plant: func(p *planted) {
 			p.get = func(c ctx, id string) (record, error) {
 				r, err := p.doGet(c, id)
@@ -94,7 +94,7 @@ var aliasDefects = []defect{
 				return p.doUpdate(c, next)
 			}
 		},
-		fails: []string{"S07/arguments-are-left-as-they-are"},
+		fails: []string{"S07/arguments-are-not-changed"},
 	},
 	{
 		name: "an update that is refused reverses the caller's questions",
@@ -107,7 +107,7 @@ var aliasDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"S07/arguments-are-left-as-they-are"},
+		fails: []string{"S07/arguments-are-not-changed"},
 	},
 	{
 		name: "a create that is refused empties the caller's maps",
@@ -120,7 +120,7 @@ var aliasDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"S07/arguments-are-left-as-they-are"},
+		fails: []string{"S07/arguments-are-not-changed"},
 		also:  []string{"S02/same-record-is-refused"},
 	},
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// Benchmark measures the store: each method with small and large records, by
-// one caller and by many, and with few and many tasks stored. Each
-// sub-benchmark has a new store. Of the subject only New and Now are used.
+// Benchmark measures each method with small and large records, with one caller
+// and with many, and with few and many stored tasks. Each sub-benchmark uses a
+// new store. Of the subject, only New and Now are used.
 func Benchmark(b *testing.B, s Subject) {
 	b.Helper()
 	if s.New == nil {
@@ -44,7 +44,7 @@ func Benchmark(b *testing.B, s Subject) {
 		})
 		s.bench(b, "UpdateParallel"+name, func(b *bench) {
 			var n atomic.Int64
-			b.RunParallel(func(pb *testing.PB) { // each on a task of its own
+			b.RunParallel(func(pb *testing.PB) { // each has its own task
 				r := b.record(int(n.Add(1)), payload)
 				b.createRecord(r)
 				for ; pb.Next(); r.Version++ {
@@ -113,7 +113,7 @@ func Benchmark(b *testing.B, s Subject) {
 	})
 }
 
-// bench is a benchmark of one store, on which every call must succeed.
+// bench is a benchmark of one store. Every call must succeed.
 type bench struct {
 	*testing.B
 	store durabletasks.TaskStore
@@ -140,7 +140,7 @@ func (s Subject) bench(b *testing.B, name string, f func(*bench)) {
 // record returns a task that expires in an hour.
 func (b *bench) record(n int, result wire.JSON) durabletasks.Record {
 	return durabletasks.Record{
-		ID:            fmt.Sprintf("task-%032d", n), // as long as what the engine makes
+		ID:            fmt.Sprintf("task-%032d", n), // as long as the engine's ids
 		Status:        durabletasks.StatusWorking,
 		CreatedAt:     b.now,
 		LastUpdatedAt: b.now,
@@ -188,7 +188,7 @@ func (b *bench) sweep(now time.Time, want int) {
 	}
 }
 
-// sized returns an object whose text has about n bytes.
+// sized returns a JSON object of about n bytes.
 func sized(n int) wire.JSON {
 	return wire.MustParse(`{"content":"` + strings.Repeat("x", n) + `"}`)
 }

@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// RunInBubble is [Run] for stores that live in the process and take the time
-// from [time.Now]: each check runs in a bubble of [testing/synctest], in which
-// time stands still while something runs. It finds what Run cannot: goroutines
-// that outlive Close, and calls that wait for each other, which it reports at
-// once.
+// RunInBubble is [Run] for stores that live in the process and get the time
+// from [time.Now]. Each check runs in a bubble of [testing/synctest], in which
+// time stands still while something runs. RunInBubble finds what Run cannot:
+// goroutines that outlive Close, and calls that wait for each other, which it
+// reports at once.
 //
-// The Now and Advance of the subject are not used; a bubble's time cannot go
-// back. What New and Reopen make
-// must not wait for anything outside the bubble, such as a network.
+// The subject's Now and Advance are not used, and checks that set the time back
+// are skipped. The store must not wait for anything outside the bubble, such as
+// a network, and its calls must not sleep, because the checks of expiry need a
+// time that stands still.
 func RunInBubble(t *testing.T, s Subject) {
 	t.Helper()
 	if s.New == nil {
@@ -31,8 +32,8 @@ func RunInBubble(t *testing.T, s Subject) {
 	sum.log(t)
 }
 
-// runInBubble runs the check in a bubble of the test bubble and reports to the
-// trial's test.
+// runInBubble runs the check in a bubble of the test bubble and reports the
+// result to the trial's test.
 func (c check) runInBubble(bubble *testing.T, t *trial) {
 	t.tb.Helper()
 	if t.elsewhere = t.given; t.elsewhere == nil {
@@ -48,7 +49,7 @@ func (t *trial) performInBubble(bubble *testing.T, c check) {
 	performed := false
 	defer func() {
 		if p := recover(); p != nil && performed {
-			t.errorf("goroutines outlive Close, which releases what the store holds:\n\n%s", stacks(number))
+			t.errorf("goroutines of the store still run after Close, which must end them:\n\n%s", stacks(number))
 		} else if p != nil {
 			t.errorf("%v; calls that have not returned: %s\n\n%s", p, t.calls.names(), stacks(number))
 		}
@@ -57,7 +58,7 @@ func (t *trial) performInBubble(bubble *testing.T, c check) {
 		number = bubbleNumber()
 		t.tb = tb
 		ended := make(chan struct{})
-		go func() { // which a failure ends; the goroutine of a bubble's test must return
+		go func() { // a failure ends this goroutine, and that of a bubble's test must return
 			defer close(ended)
 			t.perform(c)
 		}()
@@ -66,8 +67,8 @@ func (t *trial) performInBubble(bubble *testing.T, c check) {
 	})
 }
 
-// bubbleNumber returns the number of the bubble that the caller is in, as the
-// first lines of stacks have it.
+// bubbleNumber returns the number of the caller's bubble as it occurs in the
+// first line of a goroutine's stack.
 func bubbleNumber() string {
 	line := make([]byte, 128)
 	line = line[:runtime.Stack(line, false)]

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/storetest"
 )
 
-// TestEveryCheckInBubble runs the suite where a deadlock of its own shows.
+// TestEveryCheckInBubble runs the suite where a deadlock of the suite shows.
 func TestEveryCheckInBubble(t *testing.T) {
 	storetest.RunInBubble(t, subjectBy(time.Now, func(*planted) {}))
 }
@@ -36,7 +36,7 @@ func TestBubble(t *testing.T) {
 		},
 		"a sweeper that nothing stops": {
 			plant: func(p *planted) { go sweepEvery(p, nil) },
-			want:  []string{"S01: ", "goroutines outlive Close", "storetest_test.sweepEvery"},
+			want:  []string{"S01: ", "goroutines of the store still run after Close", "storetest_test.sweepEvery"},
 		},
 		"a call that waits for ever": {
 			plant: func(p *planted) {
@@ -71,12 +71,12 @@ func TestBubble(t *testing.T) {
 	}
 }
 
-// TestBubbleHint has a store that goes by a clock of its own.
+// TestBubbleHint uses a store with its own clock.
 func TestBubbleHint(t *testing.T) {
 	const check = "S09/expiry-includes-its-moment"
 	s := subject(func(*planted) {})
 	got := storetest.OutcomesInBubble(t, s, func(name string) bool { return name == check })[check].Failure
-	if want := "Hint: the store does not go by the time of the Subject, 2000-01-01 "; !strings.Contains(got, want) {
+	if want := "Hint: the clock of the Subject says 2000-01-01 "; !strings.Contains(got, want) {
 		t.Errorf("failure without %q:\n%s", want, got)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Clock is a time that stands still until it is moved. Give its Now to the
-// store that [Subject.New] makes, and both methods to the [Subject]. The zero
+// Clock is a clock that stands still until it is moved. Give its Now to the
+// store that [Subject.New] returns, and both methods to the [Subject]. The zero
 // value stands at the start of 2026. It is safe for concurrent use.
 type Clock struct {
 	mu    sync.Mutex
@@ -20,7 +20,7 @@ func (c *Clock) Now() time.Time {
 	return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(c.since)
 }
 
-// Advance moves the clock by d; back, if d is negative.
+// Advance moves the clock by d. A negative d sets it back.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

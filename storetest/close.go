@@ -19,7 +19,7 @@ var closeChecks = []check{
 	{"S12", "close-while-calls-run", 0, closeWhileCallsRun},
 }
 
-// allClosed checks that every call on the closed store says so.
+// allClosed checks that every call on the closed store reports ErrClosed.
 func (t *trial) allClosed(id string) {
 	ctx := context.Background()
 	err := t.store.Create(ctx, t.record("new"))
@@ -60,14 +60,14 @@ func closeIsIdempotent(t *trial) {
 	}
 	t.parallel(4, func(int) {
 		if err := t.store.Close(); err != nil {
-			t.fatalf("Close beside others: %v", err)
+			t.fatalf("concurrent Close: %v", err)
 		}
 	})
 }
 
-// closeUnder lets n goroutines call repeatedly (the count of calls is the
-// second argument) until the call fails, which must be with ErrClosed, and
-// closes the store meanwhile, twice at once.
+// closeUnder has n goroutines make calls, passing each its count, until one
+// fails, which must be with ErrClosed. In the meantime two others close the
+// store.
 func (t *trial) closeUnder(n int, call func(i, count int) error) {
 	const closers = 2
 	var running sync.WaitGroup
@@ -77,7 +77,7 @@ func (t *trial) closeUnder(n int, call func(i, count int) error) {
 		if i >= n {
 			running.Wait()
 			if err := t.store.Close(); err != nil {
-				t.fatalf("Close beside running calls: %v", err)
+				t.fatalf("Close while other calls run: %v", err)
 			}
 			closed.Store(true)
 			return
@@ -91,18 +91,18 @@ func (t *trial) closeUnder(n int, call func(i, count int) error) {
 				return
 			}
 			if err != nil {
-				t.fatalf("a call while the store is being closed: got error %q, want none or %q", err, durabletasks.ErrClosed)
+				t.fatalf("a call during Close: got error %q, want none or %q", err, durabletasks.ErrClosed)
 			}
 			if late {
-				t.fatalf("a call that began after Close had returned: got no error, want %q", durabletasks.ErrClosed)
+				t.fatalf("a call after Close returned: got no error, want %q", durabletasks.ErrClosed)
 			}
 			if count == 2 {
 				once.Do(running.Done)
 			}
 			if count%100 == 99 {
-				time.Sleep(time.Millisecond) // in a bubble, a Close that waits for its time goes on only now
+				time.Sleep(time.Millisecond) // time for a Close that sleeps in a bubble
 			}
-			runtime.Gosched() // to the closers
+			runtime.Gosched() // let the closers run
 		}
 	})
 }

@@ -39,7 +39,7 @@ var closeDefects = []defect{
 		fails: []string{"S12/every-call-reports-closed", "S12/close-of-an-unused-store", "S12/close-while-calls-run"},
 	},
 	{
-		name: "a closed store looks at the id first",
+		name: "create checks the id before it checks for close",
 		plant: func(p *planted) {
 			p.create = func(c ctx, r record) error {
 				p.mu.Lock()
@@ -69,7 +69,7 @@ var closeDefects = []defect{
 			}
 		},
 		fails: []string{"S12/close-is-idempotent", "S12/close-while-calls-run"},
-		also:  []string{"S11/what-was-acknowledged-during-close-survives"},
+		also:  []string{"S11/acknowledged-during-close-survives"},
 	},
 	{
 		name: "close of an unused store panics",
@@ -90,7 +90,7 @@ var closeDefects = []defect{
 		also:  everything, // many end with an empty store
 	},
 	{
-		name:  "a call that meets a close reports what broke",
+		name:  "a call during close reports what broke",
 		waits: true,
 		plant: func(p *planted) {
 			var closing atomic.Bool
@@ -109,13 +109,13 @@ var closeDefects = []defect{
 			}
 		},
 		fails: []string{"S12/close-while-calls-run"},
-		also:  []string{"S11/what-was-acknowledged-during-close-survives"},
+		also:  []string{"S11/acknowledged-during-close-survives"},
 	},
 	{
-		name: "a second close waits for the first for ever",
+		name: "a second close hangs",
 		plant: func(p *planted) {
 			var closing atomic.Bool
-			closed := make(chan struct{}) // nobody closes it
+			closed := make(chan struct{}) // never closed
 			p.close = func() error {
 				if !closing.CompareAndSwap(false, true) {
 					<-closed
@@ -125,6 +125,6 @@ var closeDefects = []defect{
 		},
 		hangs: true,
 		fails: []string{"S12/close-is-idempotent", "S12/close-while-calls-run"},
-		also:  []string{"S11/what-was-acknowledged-during-close-survives"},
+		also:  []string{"S11/acknowledged-during-close-survives"},
 	},
 }

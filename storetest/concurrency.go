@@ -15,8 +15,8 @@ var concurrencyChecks = []check{
 	{"S14", "every-method-at-once", 0, everyMethodAtOnce},
 }
 
-// tasksDoNotMix lets each goroutine work on a task of its own, which must
-// look as if it were alone.
+// tasksDoNotMix has each goroutine use its own task, which must behave as if it
+// were the only one.
 func tasksDoNotMix(t *trial) {
 	const tasks = 6
 	updates := int64(t.rounds(20))
@@ -26,17 +26,17 @@ func tasksDoNotMix(t *trial) {
 		for version := range updates {
 			want := t.update(at(version, t.stamped(id, version+1)))
 			for range 4 {
-				t.stored(want, "after Update, beside other tasks")
+				t.stored(want, "after Update, while other tasks are updated")
 			}
 		}
 	})
 	for i := range tasks {
-		t.stored(t.stamped(fmt.Sprint("task ", i), updates), "after it was updated beside other tasks")
+		t.stored(t.stamped(fmt.Sprint("task ", i), updates), "after it and other tasks were updated concurrently")
 	}
 }
 
-// everyMethodAtOnce mixes all methods on the same tasks. What each call may
-// report is known; what the race detector reports is a failure.
+// everyMethodAtOnce calls all methods at the same time on the same tasks. It
+// gives the race detector a lot to see.
 func everyMethodAtOnce(t *trial) {
 	ctx := context.Background()
 	rounds := t.rounds(30)
@@ -51,7 +51,7 @@ func everyMethodAtOnce(t *trial) {
 				if err == nil {
 					commits.Add(1)
 				} else {
-					t.conflicts(err, "Update beside others")
+					t.conflicts(err, "Update concurrent with other calls")
 				}
 			case 3, 4:
 				t.create(t.expiring(fmt.Sprint("short ", i, " ", n), time.Hour))
@@ -59,19 +59,19 @@ func everyMethodAtOnce(t *trial) {
 			case 5, 6:
 				k, err := t.store.Sweep(ctx, t.began.Add(time.Hour))
 				if err != nil {
-					t.fatalf("Sweep beside others: %v", err)
+					t.fatalf("Sweep concurrent with other calls: %v", err)
 				}
 				swept.Add(int64(k))
 			case 7:
 				_, err := t.store.Get(ctx, fmt.Sprint("short 3 ", n))
 				if err != nil && !errors.Is(err, durabletasks.ErrNotFound) {
-					t.fatalf("Get of a task that others create and sweep: %v", err)
+					t.fatalf("Get of a task that is created and swept concurrently: %v", err)
 				}
 				if t.store.scanner == nil {
 					continue
 				}
 				if err := t.store.Scan(ctx, func(durabletasks.Record) bool { return true }); err != nil {
-					t.fatalf("Scan beside others: %v", err)
+					t.fatalf("Scan concurrent with other calls: %v", err)
 				}
 			}
 		}
@@ -81,7 +81,7 @@ func everyMethodAtOnce(t *trial) {
 		t.fatalf("Sweep: %v", err)
 	}
 	if got, want := swept.Load()+int64(n), short.Load(); got != want {
-		t.fatalf("concurrent Sweeps counted %d of %d expired records", got, want)
+		t.fatalf("concurrent Sweeps returned %d in total, but %d records had expired", got, want)
 	}
 	t.stored(t.stamped("shared", commits.Load()), "after concurrent calls of every method")
 }

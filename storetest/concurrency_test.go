@@ -9,7 +9,7 @@ import (
 
 var concurrencyDefects = []defect{
 	{
-		name:  "reads of two tasks meet",
+		name:  "concurrent reads of two tasks fail",
 		waits: true,
 		plant: func(p *planted) {
 			reading := make(map[string]int)
@@ -34,7 +34,7 @@ var concurrencyDefects = []defect{
 		fails: []string{"S14/tasks-do-not-mix", "S14/every-method-at-once"},
 	},
 	{
-		name:  "records are handed out by a buffer that all share",
+		name:  "all reads share a buffer",
 		waits: true,
 		plant: func(p *planted) {
 			var buffer record
@@ -94,6 +94,6 @@ var concurrencyDefects = []defect{
 			}
 		},
 		fails: []string{"S14/tasks-do-not-mix"},
-		also:  append([]string{"S12/*", "S11/what-was-acknowledged-during-close-survives", "S10/update-and-sweep-agree"}, everyRace...),
+		also:  append([]string{"S12/*", "S11/acknowledged-during-close-survives", "S10/update-and-sweep-agree"}, everyRace...),
 	},
 }

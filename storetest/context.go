@@ -15,12 +15,12 @@ var contextChecks = []check{
 	{"S13", "done-context-stops-update", 0, doneStopsUpdate},
 	{"S13", "done-context-stops-sweep", 0, doneStopsSweep},
 	{"S13", "cancelled-after-return-undoes-nothing", 0, cancelledAfterReturn},
-	{"S13", "cancelled-meanwhile-is-all-or-nothing", 0, cancelledMeanwhile},
+	{"S13", "cancelled-call-is-all-or-nothing", 0, cancelledCall},
 	{"S13", "cancelled-sweep-is-all-or-nothing", 0, cancelledSweep},
 }
 
-// done calls f with contexts that have ended in each way, and the error that
-// the store must report.
+// done calls f with contexts that are done for different reasons, and with the
+// error that the store must report.
 func (t *trial) done(f func(ctx context.Context, want error, kind string)) {
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -37,7 +37,7 @@ func doneStopsCreate(t *trial) {
 	t.done(func(ctx context.Context, want error, kind string) {
 		err := t.store.Create(ctx, t.record(kind))
 		t.wants(err, want, "Create with %s", kind)
-		t.gone(kind, "whose Create was stopped")
+		t.gone(kind, "whose Create had a context that was done")
 		t.create(t.record(kind))
 	})
 }
@@ -47,7 +47,7 @@ func doneStopsGet(t *trial) {
 	t.done(func(ctx context.Context, want error, kind string) {
 		_, err := t.store.Get(ctx, "task")
 		t.wants(err, want, "Get with %s", kind)
-		t.stored(t.record("task"), "after a Get that was stopped")
+		t.stored(t.record("task"), "after a Get with a context that was done")
 	})
 }
 
@@ -57,7 +57,7 @@ func doneStopsUpdate(t *trial) {
 	t.done(func(ctx context.Context, want error, kind string) {
 		err := t.store.Update(ctx, t.full("task", 1))
 		t.wants(err, want, "Update with %s", kind)
-		t.stored(r, "after an Update that was stopped")
+		t.stored(r, "after an Update with a context that was done")
 	})
 	t.update(r)
 }
@@ -74,25 +74,25 @@ func doneStopsSweep(t *trial) {
 		n, err := t.store.Sweep(ctx, at)
 		t.wants(err, want, "Sweep with %s", kind)
 		if n != 0 {
-			t.fatalf("Sweep with %s returned %d beside its error", kind, n)
+			t.fatalf("Sweep with %s returned %d with its error, want 0", kind, n)
 		}
-		t.stored(r, "after a Sweep that was stopped")
+		t.stored(r, "after a Sweep with a context that was done")
 	})
 	t.sweep(at, 1)
 }
 
-// cancelledAfterReturn is for stores that hold on to the context, such as by
-// a transaction that ends with it.
+// cancelledAfterReturn is for stores that keep using the context after a call,
+// for example by a transaction that ends with it.
 func cancelledAfterReturn(t *trial) {
 	call := func(f func(ctx context.Context) error) {
 		ctx, cancel := context.WithCancel(context.Background())
 		err := f(ctx)
 		cancel()
 		if err != nil {
-			t.fatalf("a call with a context that can be cancelled: %v", err)
+			t.fatalf("a call with a context that is cancelled only later: %v", err)
 		}
 		for range 100 {
-			runtime.Gosched() // lets the store take note
+			runtime.Gosched() // let the store notice
 		}
 	}
 	r := t.record("task")
@@ -112,37 +112,38 @@ func cancelledAfterReturn(t *trial) {
 	t.stored(want, "after the context of a Sweep was cancelled")
 }
 
-// cancelledMeanwhile cancels contexts at various moments of a call: an error
-// means that nothing was committed, none that all was.
-func cancelledMeanwhile(t *trial) {
+// cancelledCall cancels the context at different moments of a call. An error
+// means that the call had no effect, and no error that it had its full effect.
+func cancelledCall(t *trial) {
 	for round := range t.rounds(100) {
 		id := fmt.Sprint("round ", round)
 		created := t.cancelling(round, func(ctx context.Context) error {
 			return t.store.Create(ctx, t.stamped(id, 0))
 		})
 		if !created {
-			t.gone(id, "whose Create reported that its context was done")
+			t.gone(id, "whose Create reported its context's error")
 			t.create(t.stamped(id, 0))
 		}
-		t.stored(t.stamped(id, 0), "after a Create whose context was cancelled meanwhile")
+		t.stored(t.stamped(id, 0), "after a Create whose context was cancelled during the call")
 
 		updated := t.cancelling(round, func(ctx context.Context) error {
 			return t.store.Update(ctx, at(0, t.stamped(id, 1)))
 		})
-		want := t.stamped(id, 0)
 		if updated {
-			want = t.stamped(id, 1)
+			t.stored(t.stamped(id, 1), "after an Update that reported success, though its context was cancelled during the call")
+		} else {
+			t.stored(t.stamped(id, 0), "after an Update that reported its context's error")
 		}
-		t.stored(want, fmt.Sprintf("after an Update whose context was cancelled meanwhile, and which reported success: %v", updated))
 	}
 }
 
-// cancelledSweep cancels the context of a Sweep at various moments: it has
-// removed all and counts them, or it reports the context and has removed none.
+// cancelledSweep cancels the context at different moments of a Sweep. It must
+// remove and count all expired records, or report the context's error and
+// remove none.
 func cancelledSweep(t *trial) {
 	const tasks = 10
 	at := t.began.Add(time.Hour)
-	var ids []string // of those that are there
+	var ids []string // of the stored tasks
 	for round := range t.rounds(60) {
 		for i := 0; len(ids) < tasks; i++ {
 			ids = append(ids, fmt.Sprint("round ", round, " task ", i))
@@ -155,15 +156,15 @@ func cancelledSweep(t *trial) {
 		})
 		if !swept {
 			if n != 0 {
-				t.fatalf("Sweep that reported that its context was done returned %d, too", n)
+				t.fatalf("Sweep that reported its context's error returned %d, want 0", n)
 			}
 			for _, id := range ids {
-				t.fresh(id, "after a Sweep that reported that its context was done")
+				t.fresh(id, "after a Sweep that reported its context's error")
 			}
 			continue
 		}
 		if n != tasks {
-			t.fatalf("Sweep of %d records whose context was cancelled meanwhile returned %d and no error", tasks, n)
+			t.fatalf("Sweep of %d records whose context was cancelled during the call returned %d and no error", tasks, n)
 		}
 		for _, id := range ids {
 			t.expired(id, "which was swept")
@@ -172,32 +173,32 @@ func cancelledSweep(t *trial) {
 	}
 }
 
-// countedContext is cancelled when its error has been asked for some times.
+// countedContext is cancelled after its Err has been called some times.
 type countedContext struct {
 	context.Context
 	cancel context.CancelFunc
-	looks  atomic.Int64 // that are left
+	calls  atomic.Int64 // until it is cancelled
 }
 
 func (c *countedContext) Err() error {
-	if c.looks.Add(-1) < 0 {
+	if c.calls.Add(-1) < 0 {
 		c.cancel()
 	}
 	return c.Context.Err()
 }
 
-// cancelling makes a call whose context is cancelled while it runs; later in
-// later rounds: in every other round, when the store has looked at the context
-// often enough. It reports whether the call succeeded.
+// cancelling makes a call and cancels its context during the call, later in
+// later rounds. In every other round it cancels the context when the store has
+// called Err often enough. It reports whether the call succeeded.
 func (t *trial) cancelling(round int, call func(ctx context.Context) error) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if round%2 == 1 {
 		counted := &countedContext{Context: ctx, cancel: cancel}
-		counted.looks.Store(int64(round / 2))
+		counted.calls.Store(int64(round / 2))
 		err := call(counted)
 		if err != nil {
-			t.wants(err, context.Canceled, "a call whose context is cancelled meanwhile")
+			t.wants(err, context.Canceled, "a call whose context is cancelled during the call")
 		}
 		return err == nil
 	}
@@ -214,7 +215,7 @@ func (t *trial) cancelling(round int, call func(ctx context.Context) error) bool
 	returned.Store(true)
 	<-cancelled
 	if err != nil {
-		t.wants(err, context.Canceled, "a call whose context is cancelled meanwhile")
+		t.wants(err, context.Canceled, "a call whose context is cancelled during the call")
 	}
 	return err == nil
 }

@@ -9,7 +9,7 @@ import (
 
 var contextDefects = []defect{
 	{
-		name: "create does not look at its context",
+		name: "create does not check its context",
 		plant: func(p *planted) {
 			p.create = func(_ ctx, r record) error { return p.doCreate(context.Background(), r) }
 		},
@@ -17,14 +17,14 @@ var contextDefects = []defect{
 		also:  []string{"S11/refused-calls-leave-nothing"},
 	},
 	{
-		name: "get does not look at its context",
+		name: "get does not check its context",
 		plant: func(p *planted) {
 			p.get = func(_ ctx, id string) (record, error) { return p.doGet(context.Background(), id) }
 		},
 		fails: []string{"S13/done-context-stops-get"},
 	},
 	{
-		name: "update does not look at its context",
+		name: "update does not check its context",
 		plant: func(p *planted) {
 			p.update = func(_ ctx, next record) error {
 				return p.doUpdate(context.Background(), next)
@@ -34,21 +34,21 @@ var contextDefects = []defect{
 		also:  []string{"S11/refused-calls-leave-nothing"},
 	},
 	{
-		name: "sweep does not look at its context",
+		name: "sweep does not check its context",
 		plant: func(p *planted) {
 			p.sweep = func(_ ctx, now time.Time) (int, error) { return p.doSweep(context.Background(), now) }
 		},
 		fails: []string{"S13/done-context-stops-sweep"},
 	},
 	{
-		name: "create looks at its context last",
+		name: "create checks its context last",
 		plant: func(p *planted) {
 			p.create = func(c ctx, r record) error {
 				return errors.Join(p.doCreate(context.Background(), r), c.Err())
 			}
 		},
 		fails: []string{"S13/done-context-stops-create"},
-		also:  []string{"S13/cancelled-meanwhile-is-all-or-nothing", "S11/refused-calls-leave-nothing"},
+		also:  []string{"S13/cancelled-call-is-all-or-nothing", "S11/refused-calls-leave-nothing"},
 	},
 	{
 		name:  "update reports a context that ended after the commit",
@@ -63,7 +63,7 @@ var contextDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"S13/cancelled-meanwhile-is-all-or-nothing"},
+		fails: []string{"S13/cancelled-call-is-all-or-nothing"},
 	},
 	{
 		name: "the context's cause is reported",
@@ -96,10 +96,10 @@ var contextDefects = []defect{
 			}
 		},
 		fails: []string{"S13/cancelled-after-return-undoes-nothing"},
-		also:  []string{"S13/cancelled-meanwhile-is-all-or-nothing"},
+		also:  []string{"S13/cancelled-call-is-all-or-nothing"},
 	},
 	{
-		name: "a sweep looks at its context between removals",
+		name: "a sweep checks its context between removals",
 		plant: func(p *planted) {
 			p.sweep = func(c ctx, now time.Time) (int, error) {
 				p.mu.Lock()
@@ -129,7 +129,7 @@ var contextDefects = []defect{
 		fails: []string{"S13/cancelled-sweep-is-all-or-nothing"},
 	},
 	{
-		name: "a sweep that is stopped counts what it would have removed",
+		name: "a sweep whose context is done returns a count",
 		plant: func(p *planted) {
 			p.sweep = func(c ctx, now time.Time) (int, error) {
 				n, err := p.doSweep(c, now)
@@ -143,7 +143,7 @@ var contextDefects = []defect{
 		also:  []string{"S13/cancelled-sweep-is-all-or-nothing"},
 	},
 	{
-		name: "a sweep of nothing does not look at its context",
+		name: "a sweep of nothing does not check its context",
 		plant: func(p *planted) {
 			p.sweep = func(c ctx, now time.Time) (int, error) {
 				p.mu.Lock()

@@ -56,8 +56,8 @@ func everyFieldIsKept(t *trial) {
 	}
 }
 
-// absentStaysAbsent sets one optional field at a time, so that a store that
-// tells absent from empty by a neighbour gets it wrong.
+// absentStaysAbsent sets one optional field at a time, for stores that guess
+// from one field whether another is absent.
 func absentStaysAbsent(t *trial) {
 	null := wire.MustParse("null")
 	for field, set := range map[string]func(r *durabletasks.Record){
@@ -105,7 +105,8 @@ func durationsAreKept(t *trial) {
 	}
 }
 
-// pollIntervalOfZeroIsKept has the zero that is easily taken for absent.
+// pollIntervalOfZeroIsKept uses a zero that is easily mistaken for an absent
+// value.
 func pollIntervalOfZeroIsKept(t *trial) {
 	for i, before := range []time.Duration{0, time.Second, durabletasks.NoLimit} {
 		r := t.record(fmt.Sprint("task ", i))
@@ -118,8 +119,8 @@ func pollIntervalOfZeroIsKept(t *trial) {
 	}
 }
 
-// questionsInOrder has lists that a set, a map by key or a sorted list does not
-// keep. The engine never asks one key twice; a store must not care.
+// questionsInOrder uses lists that a set, a map by key or a sorted list does not
+// preserve. The engine never asks one key twice; a store must not care.
 func questionsInOrder(t *trial) {
 	for i, keys := range [][]string{{"b", "a", "c"}, {"a", "a"}, {"b", "b", "a", "b", "", ""}} {
 		r := t.record(fmt.Sprint("task ", i))
@@ -135,8 +136,8 @@ func questionsInOrder(t *trial) {
 	}
 }
 
-// digestsAreKept has bytes that a text, a number or a C string does not keep,
-// and questions that differ in nothing but their digest.
+// digestsAreKept uses bytes that a text, a number or a C string does not
+// preserve, and questions that differ only in their digest.
 func digestsAreKept(t *trial) {
 	var every [256]byte
 	for b := range every {
@@ -166,8 +167,8 @@ func digestsAreKept(t *trial) {
 	t.stored(t.update(all), "after Update")
 }
 
-// timesAreKept has times before 1970 and beyond what 32 bits of seconds, or
-// 64 bits of nanoseconds, reach.
+// timesAreKept uses times before 1970, and times beyond the range of 32 bits of
+// seconds and of 64 bits of nanoseconds.
 func timesAreKept(t *trial) {
 	for i, moment := range []time.Time{
 		{},
@@ -189,7 +190,7 @@ func timesAreKept(t *trial) {
 	}
 }
 
-// texts of JSON that some encoder or decoder on the way is known to change.
+// fragileJSON are JSON texts that some encoder or decoder is known to change.
 var fragileJSON = []string{
 	`{"id":9007199254740993}`,
 	`[123456789012345678901234567890,0.1000,1.0,1e400,-1E-400,1e2,-0,0.0]`,
@@ -248,32 +249,32 @@ func takenIsRefused(t *trial) {
 		other := t.full(r.ID, i)
 		err := t.store.Create(ctx, other)
 		t.wants(err, durabletasks.ErrExists, "second Create of task %s", clip(r.ID))
-		t.stored(r, "after a Create that was refused")
+		t.stored(r, "after a refused Create")
 
 		r.StatusMessage = "updated"
 		r = t.update(r)
 		err = t.store.Create(ctx, other)
-		t.wants(err, durabletasks.ErrExists, "second Create of task %s, which has been updated", clip(r.ID))
-		t.stored(r, "after a Create that was refused")
+		t.wants(err, durabletasks.ErrExists, "second Create of task %s, which was updated", clip(r.ID))
+		t.stored(r, "after a refused Create")
 	}
 }
 
-// sameIsRefused is for stores that take a Create which changes nothing for one
-// that was repeated.
+// sameIsRefused is for stores that mistake a Create with an equal record for a
+// repeated call.
 func sameIsRefused(t *trial) {
 	for _, r := range []durabletasks.Record{t.record("plain"), t.full("full", 1)} {
 		t.create(r)
 		for range 2 {
 			err := t.store.Create(context.Background(), r)
 			t.wants(err, durabletasks.ErrExists, "second Create of task %s with the same record", clip(r.ID))
-			t.stored(r, "after a Create that was refused")
+			t.stored(r, "after a refused Create")
 		}
 	}
 }
 
 func expiredIsRefusedOrFree(t *trial) {
 	t.create(t.expiring("task", time.Second))
-	for version := range int64(3) { // what is created anew does not go on from here
+	for version := range int64(3) { // a new record must not continue from here
 		r := t.expiring("task", time.Second)
 		r.StatusMessage = fmt.Sprint("from version ", version)
 		t.update(at(version, r))
@@ -284,9 +285,9 @@ func expiredIsRefusedOrFree(t *trial) {
 	err := t.store.Create(context.Background(), r)
 	switch {
 	case err == nil:
-		t.stored(r, "created over an expired record")
+		t.stored(r, "created with the id of an expired record")
 	case errors.Is(err, durabletasks.ErrExists):
-		t.gone("task", "which has expired, after a Create that was refused")
+		t.gone("task", "which has expired, after a refused Create")
 	default:
 		t.fatalf("Create with the id of an expired record: got %s, want none or %q", quoteError(err), durabletasks.ErrExists)
 	}
@@ -298,7 +299,7 @@ func oneCreatorWins(t *trial) {
 	}
 }
 
-// oneCreates lets several callers, spread over the instances, create a task at
+// oneCreates has several callers, spread over the instances, create one task at
 // the same time.
 func (t *trial) oneCreates(id string, instances []*trial) {
 	const creators = 8
@@ -309,15 +310,15 @@ func (t *trial) oneCreates(id string, instances []*trial) {
 	winner := -1
 	for i, err := range errs {
 		if err != nil {
-			t.wants(err, durabletasks.ErrExists, "Create of task %s, beside others", clip(id))
+			t.wants(err, durabletasks.ErrExists, "concurrent Create of task %s", clip(id))
 		} else if winner >= 0 {
-			t.fatalf("two concurrent Creates of task %s succeeded", clip(id))
+			t.fatalf("two concurrent Creates of task %s succeeded, want one", clip(id))
 		} else {
 			winner = i
 		}
 	}
 	if winner < 0 {
-		t.fatalf("none of %d concurrent Creates of task %s succeeded", creators, clip(id))
+		t.fatalf("none of %d concurrent Creates of task %s succeeded, want one", creators, clip(id))
 	}
 	for _, t := range instances {
 		t.stored(t.full(id, winner), "after concurrent Creates")

@@ -63,7 +63,7 @@ var createDefects = []defect{
 		also:  everything,
 	},
 	{
-		name: "JSON null is taken for absent",
+		name: "JSON null becomes absent",
 		plant: func(p *planted) {
 			p.in = func(r record) record {
 				return eachJSON(r, func(j wire.JSON) wire.JSON {
@@ -78,7 +78,7 @@ var createDefects = []defect{
 		also:  []string{"S11/hostile-strings-and-json-survive"},
 	},
 	{
-		name: "no hint is kept as a hint of zero",
+		name: "a poll interval of NoLimit becomes zero",
 		plant: func(p *planted) {
 			p.in = func(r record) record {
 				r.PollInterval = max(r.PollInterval, 0)
@@ -172,10 +172,10 @@ var createDefects = []defect{
 			p.admit = func(record) error { return nil }
 		},
 		fails: []string{"S02/taken-id-is-refused", "S02/one-of-many-creators-wins"},
-		also:  []string{"S11/refused-calls-leave-nothing", "S11/reopened-store-goes-on", "S02/same-record-is-refused"},
+		also:  []string{"S11/refused-calls-leave-nothing", "S11/reopened-store-works", "S02/same-record-is-refused"},
 	},
 	{
-		name: "create overwrites and says that it did not",
+		name: "create overwrites and reports ErrExists",
 		plant: func(p *planted) {
 			p.admit = func(r record) error {
 				err := p.doAdmit(r)
@@ -184,10 +184,10 @@ var createDefects = []defect{
 			}
 		},
 		fails: []string{"S02/taken-id-is-refused"},
-		also:  []string{"S02/*", "S11/refused-calls-leave-nothing", "S11/reopened-store-goes-on"},
+		also:  []string{"S02/*", "S11/refused-calls-leave-nothing", "S11/reopened-store-works"},
 	},
 	{
-		name: "create overwrites what has ended",
+		name: "create overwrites finished tasks",
 		plant: func(p *planted) {
 			p.admit = func(r record) error {
 				if p.records[r.ID].Status.Terminal() {
@@ -213,7 +213,7 @@ var createDefects = []defect{
 		fails: []string{"S02/expired-id-is-refused-or-free"},
 	},
 	{
-		name:  "create looks first and writes later",
+		name:  "create checks first and writes later",
 		waits: true,
 		plant: func(p *planted) {
 			p.create = func(c ctx, r record) error {
@@ -241,7 +241,7 @@ var createDefects = []defect{
 		fails: []string{"S02/one-of-many-creators-wins"},
 	},
 	{
-		name: "a poll interval of zero is none",
+		name: "a poll interval of zero becomes NoLimit",
 		plant: func(p *planted) {
 			p.in = func(r record) record {
 				if r.PollInterval == 0 {
@@ -337,7 +337,7 @@ var createDefects = []defect{
 		also:  []string{"S11/long-strings-and-many-keys-survive", "S15/*"}, // some digests begin with a zero
 	},
 	{
-		name: "digests of 0xff are none",
+		name: "a digest of 0xff bytes is lost",
 		plant: func(p *planted) {
 			p.in = func(r record) record {
 				return eachQuestion(r, func(q *durabletasks.Question) {
@@ -372,7 +372,7 @@ var createDefects = []defect{
 		also:  everything,
 	},
 	{
-		name: "a question without a deadline has the one in 1970",
+		name: "a question without a deadline gets one in 1970",
 		plant: func(p *planted) {
 			p.in = func(r record) record {
 				return eachQuestion(r, func(q *durabletasks.Question) {
@@ -386,7 +386,7 @@ var createDefects = []defect{
 		also:  everything,
 	},
 	{
-		name: "a question with the deadline in 1970 has none",
+		name: "a deadline in 1970 is lost",
 		plant: func(p *planted) {
 			p.in = func(r record) record {
 				return eachQuestion(r, func(q *durabletasks.Question) {
@@ -413,7 +413,7 @@ var createDefects = []defect{
 		also:  everything,
 	},
 	{
-		name: "create of what is stored already succeeds",
+		name: "create with an equal record succeeds",
 		plant: func(p *planted) {
 			p.create = func(c ctx, r record) error {
 				p.mu.Lock()
@@ -429,7 +429,7 @@ var createDefects = []defect{
 		fails: []string{"S02/same-record-is-refused"},
 	},
 	{
-		name: "create over an expired record goes on with its version",
+		name: "create over an expired record continues its versions",
 		plant: func(p *planted) {
 			p.create = func(c ctx, r record) error {
 				p.mu.Lock()

@@ -14,15 +14,15 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/storetest"
 )
 
-// defect is one way to get a store wrong.
+// defect is a mistake in a store.
 type defect struct {
 	name   string
 	plant  func(*planted)
-	shared bool     // it is one of stores with several instances, and shows only there
-	hangs  bool     // a check fails by its watchdog
-	waits  bool     // it sleeps to let others in; the checks run in bubbles, where that is sure and costs no time
+	shared bool     // only stores with several instances have it
+	hangs  bool     // a check fails by timing out
+	waits  bool     // it sleeps to let other calls in; its checks run in bubbles, where that is certain and takes no time
 	fails  []string // the checks that must fail
-	also   []string // patterns of checks that cannot but fail too, or may
+	also   []string // patterns of checks that may fail as well
 }
 
 // mayFail reports whether the check must or may fail.
@@ -36,8 +36,8 @@ func (d defect) mayFail(check string) bool {
 	})
 }
 
-// TestMain runs more tests at the same time than there are processors, as most
-// of those that run in parallel wait.
+// TestMain runs more parallel tests than there are processors, because some of
+// them wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false
@@ -50,8 +50,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestDefects is the proof of the suite: each defect makes the checks fail
-// that are for it, and no others; each check has a defect that it finds.
+// TestDefects proves the suite: each defect makes the checks fail that are meant
+// for it, and no others except those that may. Each check finds a defect.
 func TestDefects(t *testing.T) {
 	for _, none := range []defect{
 		{name: "the store without a defect", plant: func(*planted) {}, shared: true},
@@ -77,14 +77,14 @@ func TestDefects(t *testing.T) {
 		}
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			may := d.failing(t, 200*time.Millisecond, d.mayFail) // those that hang
+			may := d.failing(t, 200*time.Millisecond, d.mayFail) // only for checks that hang
 			for _, name := range d.fails {
 				if !slices.Contains(may, name) {
 					t.Errorf("%s passes", name)
 				}
 			}
 			for _, name := range d.failing(t, 0, func(name string) bool { return !d.mayFail(name) }) {
-				t.Errorf("%s fails, too", name)
+				t.Errorf("%s fails as well", name)
 			}
 		})
 	}
@@ -164,7 +164,7 @@ func TestLostFields(t *testing.T) {
 	}
 }
 
-// TestTornFields takes each field of a record in turn from a later read.
+// TestTornFields returns each field of a record in turn from a later read.
 func TestTornFields(t *testing.T) {
 	for i := range reflect.TypeFor[record]().NumField() {
 		field := reflect.TypeFor[record]().Field(i)
@@ -191,8 +191,8 @@ func TestTornFields(t *testing.T) {
 	}
 }
 
-// betweenLookAndWrite lets others in after the store has looked and before it
-// writes. In a bubble it returns when nobody else can go on.
+// betweenLookAndWrite lets other goroutines run after the store has read and
+// before it writes. In a bubble it returns when no other goroutine can run.
 func betweenLookAndWrite() { time.Sleep(time.Millisecond) }
 
 // slow makes every call take time before and after it does something.
@@ -209,7 +209,7 @@ func slow(p *planted) {
 	p.close = func() error { defer wait()(); return p.doClose() }
 }
 
-// lock is a mutex for which a bubble knows that a goroutine waits for it.
+// lock is a mutex on which a goroutine of a bubble can wait.
 type lock chan struct{}
 
 func newLock() lock { return make(lock, 1) }
@@ -217,7 +217,7 @@ func newLock() lock { return make(lock, 1) }
 func (l lock) lock()   { l <- struct{}{} }
 func (l lock) unlock() { <-l }
 
-// lookFirst decides about an update, for a store that writes only later.
+// lookFirst checks an update for a store that writes later.
 func (p *planted) lookFirst(c ctx, next record) error {
 	p.mu.Lock()
 	err := p.usable(c)
@@ -232,7 +232,7 @@ func (p *planted) lookFirst(c ctx, next record) error {
 }
 
 var (
-	// A store that gets these wrong cannot pass what only uses them.
+	// A store with such a defect cannot pass checks that only use what is broken.
 	everything  = []string{"S*/*", "Scanner/*", "Watcher/*"}
 	everyReopen = []string{"S11/*", "S09/expiry-holds-across-a-reopen", "Scanner/shows-the-unfinished-after-a-reopen"}
 	everyRace   = []string{"S06/one-of-many-updates-wins", "S06/no-update-is-lost", "S08/readers-see-whole-updates", "S14/*", "Scanner/sees-whole-updates"}

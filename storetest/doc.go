@@ -1,60 +1,91 @@
-// Package storetest tells the author of a [durabletasks.TaskStore] what
-// correct means, and whether the store is.
+// Package storetest checks that a [durabletasks.TaskStore] keeps its contract.
 //
-// [Run] is a table of rules. Each is a subtest with a stable name, belongs to
-// a numbered clause of the contract that the comment of TaskStore states, and
-// prints the clause's sentence when it fails. The store says by a [Subject]
-// what the suite may do with it; a rule that needs more is skipped, and says
-// what it lacks. [RunInBubble] runs the same rules in a bubble of
-// testing/synctest and also finds goroutines that outlive Close. [Model]
-// compares random histories with a plain map. [Benchmark] measures.
+// If you write a store, begin with [Run]. Describe your store by a [Subject] and
+// call Run from a test:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, storetest.Subject{
+//			New: func(tb testing.TB) durabletasks.TaskStore { return open(tb) },
+//		})
+//	}
+//
+// Run is a table of rules. Each rule belongs to a numbered clause of the
+// contract in the comment of TaskStore, and is a subtest with a stable name. When
+// it fails, it prints the sentence of its clause and what the store did instead:
+//
+//	--- FAIL: TestStore/S09/ttl-raised
+//	    S09: a record expires at CreatedAt + TTL, that moment included, ...
+//	    	Get of task "task" with a TTL raised from 1s to 2s, after 1.5s: durabletasks: task not found
+//
+// New is all that Run needs. The other fields of Subject say what else the suite
+// can do with your store: move its clock, reopen it, or open a second instance on
+// its data. Rules that need a field which is nil are skipped and say so. Give
+// every field that your store can support.
+//
+// Then add the others: [RunInBubble] runs the same rules in bubbles of
+// testing/synctest and finds goroutines that outlive Close, for stores that live
+// in the process. [Model] compares random histories with a plain map. [Benchmark]
+// measures.
 //
 // # What a green run proves
 //
-// That the store keeps the contract in every way that a caller within the
-// process can see without a crash: each rule has been seen to fail on a store
-// that breaks it, and no others to fail with it but those that depend on it.
-// Run the suite under -race: what a rule cannot see by what is returned, the
-// race detector may.
+// It proves that the store keeps the contract in every way that a caller in the
+// same process can see without a crash. Each rule has been seen to fail on a
+// store that breaks it, while no others fail except those that depend on it. Run
+// the suite with -race: the race detector may see what the results of calls do
+// not show.
 //
-// Of rules about concurrent calls, a green run proves less than a red one: the
-// bad moment did not come. Run these often (-count) before you trust them.
+// For rules about concurrent calls, a green run proves less than a red one: the
+// bad moment may just not have come. Run these often (-count) before you trust
+// them.
 //
-// It does not prove that a commit survives the death of the process, the
-// loss of power, or a full or failing disk: Reopen follows an orderly Close.
-// Nor does it say how the store does with more than a thousand tasks, or with
-// records above 4 MiB. A store that is durable needs tests of its own for
-// these; package wal of this module has some.
+// A green run does not prove that a commit survives the death of the process, a
+// loss of power, or a disk that is full or fails, because Reopen follows an
+// orderly Close. It says nothing about stores of more than about a thousand
+// tasks, and little about records above 4 MiB. A durable store needs tests of its
+// own for these; package wal of this module has some.
 //
-// What was skipped is not proved at all. Run logs at its end how much that is,
-// which go test shows with -v. A struct that embeds a TaskStore has its five
-// methods and no others: it hides that the store is a Scanner or a Watcher, and
-// the rules of these are skipped. Embed the concrete type.
+// Rules that were skipped prove nothing. At its end, Run logs how many there
+// were; go test shows it with -v. A struct that embeds the TaskStore interface
+// has only its five methods: it hides that the store is a Scanner or a Watcher,
+// and the rules of these are skipped. Embed the concrete type.
 //
 // # Rules that surprise
 //
-// Update replaces the whole record: what is zero in the new one must not
-// remain from the old one (S08). The expiry of a record is computed from its
-// current TTL and its CreatedAt, never from the time of a write (S09). A read
-// does not remove what has expired, because only Sweep counts it (S04). A
-// context that ends while a call runs leaves one of two outcomes: nothing was
-// committed and its error is reported, or all was and none is (S13). JSON
-// values and strings come back byte for byte, also strings that are not valid
-// UTF-8 (S01, S15), so a record that goes through encoding/json as it is does
-// not come back: absent values become null there, and texts are escaped or
-// repaired. Times come back in UTC (S01). The error for a context that is done
-// is that of its Err, not its cause (S13). A nil map or slice counts as equal
-// to an empty one. A TTL of zero is not NoLimit but expires at once, and to
-// create such a record, or one that expired long ago, is no error (S09). What
-// has expired is there again when a clock that was ahead is put right, also
-// after a reopen, because nobody has swept (S10). An error never names the task
-// (S16). A Scan reads the context before each visit.
+// S01, S15: JSON values and strings come back byte for byte, even strings that
+// are not valid UTF-8. Times come back in UTC. A record that goes through
+// encoding/json as it is does not: absent values become null, and texts are
+// escaped or repaired. A nil map or slice is equal to an empty one.
+//
+// S04, S10: a read does not remove a record that has expired. Only Sweep removes
+// records, because only Sweep counts them. When a clock that was ahead is set
+// right, the records that seemed expired are there again, also after a reopen.
+//
+// S06: Update compares next.Version with the stored version, and never times. A
+// version that is ahead of the stored one is a conflict too.
+//
+// S08: Update replaces the whole record. A field that is zero in the new record
+// must not keep its old value.
+//
+// S09: the expiry of a record follows from its current CreatedAt and TTL, never
+// from the time of a write. A TTL of zero is not NoLimit: the record expires at
+// once. It is no error to create such a record, or one that expired long ago.
+//
+// S13: a context that ends during a call leaves one of two outcomes: the call had
+// no effect and reports the context's error, or it had its full effect and
+// reports none. The error is that of ctx.Err, not the cause. A Scan checks the
+// context before each visit.
+//
+// S15: a store may refuse a record for its size if it has more than 4 MiB, but
+// only with a *TooLargeError. The error of a database driver is not enough.
+//
+// S16: no error contains the id of a task.
 //
 // # The rules
 //
-// In brackets is what a rule needs of the Subject beside New; back is an
-// Advance that can move the time back. The rules of an optional interface need
-// a store that implements it.
+// The brackets say which fields of Subject a rule needs in addition to New;
+// "back" is an Advance that can set the time back. The rules of an optional
+// interface need a store that implements it.
 //
 //	S01      created-record-is-visible
 //	         updated-record-is-visible
@@ -77,7 +108,7 @@
 //	         update-never-creates
 //	         expired-is-not-found [Advance]
 //	         swept-is-not-found
-//	         unknown-and-expired-are-told-alike
+//	         unknown-and-expired-have-one-error
 //	S04      reads-change-nothing
 //	         reads-of-expired-remove-nothing [Advance]
 //	         scans-of-expired-remove-nothing
@@ -93,24 +124,24 @@
 //	         one-of-many-updates-wins
 //	         no-update-is-lost
 //	         one-of-many-instances-updates [Share]
-//	S07      record-given-to-create
-//	         record-given-to-update
+//	S07      record-passed-to-create
+//	         record-passed-to-update
 //	         record-returned-by-get
-//	         arguments-are-left-as-they-are
+//	         arguments-are-not-changed
 //	S08      update-replaces-the-whole-record
-//	         keys-left-out-disappear
+//	         omitted-keys-disappear
 //	         empty-containers-replace-full-ones
 //	         readers-see-whole-updates
 //	S09      expiry-includes-its-moment [Advance]
 //	         expiry-is-exact-to-the-millisecond [Advance]
 //	         ttl-counts-from-created-at [Advance]
 //	         updates-do-not-postpone-expiry [Advance]
-//	         ttl-made-longer [Advance]
-//	         ttl-made-shorter [Advance]
-//	         ttl-made-shorter-than-the-task-is-old
+//	         ttl-raised [Advance]
+//	         ttl-lowered [Advance]
+//	         ttl-lowered-below-the-age
 //	         ttl-of-zero-expires-at-once
-//	         ttl-taken-away [Advance]
-//	         ttl-given-later [Advance]
+//	         ttl-removed [Advance]
+//	         ttl-added [Advance]
 //	         no-limit-never-expires [Advance]
 //	         longest-ttl-has-not-expired
 //	         every-status-expires [Advance]
@@ -118,9 +149,9 @@
 //	S10      empty-store-sweeps-nothing
 //	         expired-are-counted-and-removed
 //	         expired-by-the-clock-are-counted [Advance]
-//	         time-given-decides
-//	         any-time-is-a-moment
-//	         earlier-time-leaves-what-expired-since
+//	         argument-decides
+//	         any-time-is-accepted
+//	         earlier-time-keeps-what-expired-later
 //	         changed-ttl-counts
 //	         swept-ids-are-free
 //	         no-limit-is-never-swept
@@ -128,20 +159,20 @@
 //	         concurrent-sweeps-count-once
 //	         update-and-sweep-agree
 //	         reopen-removes-nothing [Reopen]
-//	         clock-that-went-back-finds-all [Advance, back]
-//	         clock-that-went-back-finds-all-after-a-reopen [Reopen, Advance, back]
+//	         clock-set-back-finds-all [Advance, back]
+//	         clock-set-back-finds-all-after-a-reopen [Reopen, Advance, back]
 //	         sweeps-of-instances-count-once [Share]
 //	S11      created-records-survive [Reopen]
 //	         updated-records-survive [Reopen]
-//	         fields-taken-away-stay-away [Reopen]
+//	         removed-fields-stay-removed [Reopen]
 //	         versions-survive [Reopen]
 //	         hostile-strings-and-json-survive [Reopen]
 //	         one-mebibyte-survives [Reopen]
 //	         long-strings-and-many-keys-survive [Reopen]
 //	         swept-records-stay-away [Reopen]
 //	         refused-calls-leave-nothing [Reopen]
-//	         reopened-store-goes-on [Reopen]
-//	         what-was-acknowledged-during-close-survives [Reopen]
+//	         reopened-store-works [Reopen]
+//	         acknowledged-during-close-survives [Reopen]
 //	S12      every-call-reports-closed
 //	         close-of-an-unused-store
 //	         close-is-idempotent
@@ -152,7 +183,7 @@
 //	         done-context-stops-update
 //	         done-context-stops-sweep
 //	         cancelled-after-return-undoes-nothing
-//	         cancelled-meanwhile-is-all-or-nothing
+//	         cancelled-call-is-all-or-nothing
 //	         cancelled-sweep-is-all-or-nothing
 //	S14      tasks-do-not-mix
 //	         every-method-at-once
@@ -164,29 +195,29 @@
 //	         many-keys-are-kept
 //	         large-records-are-kept
 //	         oversized-records-are-kept-or-refused
-//	S16      errors-hold-nothing-of-records
+//	S16      errors-reveal-nothing
 //	         get-with-an-error-returns-a-zero-record
 //	Scanner  shows-the-unfinished
 //	         shows-every-id
 //	         shows-each-of-many
 //	         shows-each-of-many-that-visit-updates
 //	         shows-current-records
-//	         leaves-expired-out [Advance]
-//	         stops-when-told
+//	         omits-expired [Advance]
+//	         stops-when-visit-returns-false
 //	         visits-one-at-a-time
 //	         visit-may-call-the-store
-//	         goes-on-when-tasks-end-meanwhile
+//	         continues-while-tasks-end
 //	         records-do-not-alias
 //	         changes-nothing
 //	         done-context-stops-it
-//	         context-that-ends-meanwhile-stops-it
+//	         context-done-during-scan-stops-it
 //	         reports-closed
-//	         reports-a-close-meanwhile
+//	         reports-close-during-scan
 //	         sees-whole-updates
 //	         shows-the-unfinished-after-a-reopen [Reopen]
 //	         instances-show-only-their-own [Share]
-//	         what-an-instance-leaves-goes-to-one [Share]
-//	Watcher  tells-of-other-instances [Share]
+//	         tasks-of-a-closed-instance-go-to-one [Share]
+//	Watcher  reports-other-instances [Share]
 //	         changed-may-call-the-store [Share]
 //	         ends-with-its-context
 //	         ends-with-close

@@ -11,16 +11,16 @@ import (
 )
 
 var errorChecks = []check{
-	{"S03", "unknown-and-expired-are-told-alike", 0, toldAlike},
+	{"S03", "unknown-and-expired-have-one-error", 0, haveOneError},
 
-	{"S16", "errors-hold-nothing-of-records", 0, errorsHoldNothing},
+	{"S16", "errors-reveal-nothing", 0, errorsRevealNothing},
 	{"S16", "get-with-an-error-returns-a-zero-record", 0, zeroWithError},
 }
 
-// secret is in every text of the records that revealing makes.
+// secret is what no error may contain.
 const secret = "5ecret"
 
-// revealing returns a record that an error must not tell of.
+// revealing returns a record with the secret in every text.
 func (t *trial) revealing(id string) durabletasks.Record {
 	r := t.full(id+" "+secret, 1)
 	r.StatusMessage, r.Owner, r.Tool = "message "+secret, "owner "+secret, "tool "+secret
@@ -32,15 +32,15 @@ func (t *trial) revealing(id string) durabletasks.Record {
 	return r
 }
 
-// provoke makes calls that must fail, in each way that the contract knows, and
-// calls told with what each has returned; whether they fail is for other
-// checks. It closes the store.
-func (t *trial) provoke(told func(call string, got durabletasks.Record, err error)) {
+// provoke makes calls that must fail, for every reason in the contract, and
+// passes what each returned to failed. Whether they fail is for other checks. It
+// closes the store.
+func (t *trial) provoke(failed func(call string, got durabletasks.Record, err error)) {
 	r, expired, unknown := t.revealing("task"), t.revealing("expired"), t.revealing("unknown")
 	expired.CreatedAt, expired.TTL = expired.CreatedAt.Add(-2*time.Hour), time.Hour
 	note := func(call string, got durabletasks.Record, err error) {
 		if err != nil {
-			told(call, got, err)
+			failed(call, got, err)
 		}
 	}
 	create := func(ctx context.Context, r durabletasks.Record, kind string) {
@@ -83,7 +83,7 @@ func (t *trial) provoke(told func(call string, got durabletasks.Record, err erro
 	others(background, "after Close")
 }
 
-func toldAlike(t *trial) {
+func haveOneError(t *trial) {
 	texts := make(map[string]string)
 	t.provoke(func(call string, _ durabletasks.Record, err error) {
 		if errors.Is(err, durabletasks.ErrNotFound) {
@@ -93,15 +93,15 @@ func toldAlike(t *trial) {
 	for _, method := range []string{"Get", "Update"} {
 		unknown, expired := texts[method+" of an unknown task"], texts[method+" of an expired task"]
 		if unknown != expired && unknown != "" && expired != "" {
-			t.fatalf("%s of an unknown task says %q, and of an expired one %q: who asks can tell one from the other", method, unknown, expired)
+			t.fatalf("%s: the error for an unknown task is %q, and for an expired task %q; a caller must not see a difference", method, unknown, expired)
 		}
 	}
 }
 
-func errorsHoldNothing(t *trial) {
+func errorsRevealNothing(t *trial) {
 	t.provoke(func(call string, _ durabletasks.Record, err error) {
 		if text := err.Error(); strings.Contains(text, secret) {
-			t.errorf("%s: the error is %q; what has %q in it is the record's", call, text, secret)
+			t.errorf("%s: the error %q contains the text %q, which is part of the record", call, text, secret)
 		}
 	})
 }

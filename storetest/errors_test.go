@@ -9,7 +9,7 @@ import (
 
 var errorDefects = []defect{
 	{
-		name: "what has expired is told from what is unknown",
+		name: "the error for an expired task differs",
 		plant: func(p *planted) {
 			p.get = func(c ctx, id string) (record, error) {
 				r, err := p.doGet(c, id)
@@ -21,7 +21,7 @@ var errorDefects = []defect{
 				return r, err
 			}
 		},
-		fails: []string{"S03/unknown-and-expired-are-told-alike"},
+		fails: []string{"S03/unknown-and-expired-have-one-error"},
 	},
 	{
 		name: "an error names the task",
@@ -34,11 +34,11 @@ var errorDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"S16/errors-hold-nothing-of-records"},
-		also:  []string{"S03/unknown-and-expired-are-told-alike"},
+		fails: []string{"S16/errors-reveal-nothing"},
+		also:  []string{"S03/unknown-and-expired-have-one-error"},
 	},
 	{
-		name: "a taken id is told with its owner",
+		name: "the error for a taken id names its owner",
 		plant: func(p *planted) {
 			p.create = func(c ctx, r record) error {
 				err := p.doCreate(c, r)
@@ -50,10 +50,10 @@ var errorDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"S16/errors-hold-nothing-of-records"},
+		fails: []string{"S16/errors-reveal-nothing"},
 	},
 	{
-		name: "an expired record comes with its error",
+		name: "get returns an expired record with its error",
 		plant: func(p *planted) {
 			p.get = func(c ctx, id string) (record, error) {
 				r, err := p.doGet(c, id)

@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/storetest"
 )
 
-// A store that keeps everything in the process needs no clock in a bubble:
-// there, time.Now stands still, and the suite moves it.
+// A store that lives in the process needs no clock of its own in a bubble: there
+// time.Now stands still until the suite moves it.
 func ExampleRunInBubble() {
 	TestMemStore := func(t *testing.T) {
 		storetest.RunInBubble(t, storetest.Subject{

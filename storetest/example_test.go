@@ -15,13 +15,13 @@ type fileStore struct {
 	path string
 }
 
-// openFileStore opens a store by a clock: nil means time.Now.
+// openFileStore opens a store that uses this clock; nil means time.Now.
 func openFileStore(path string, now func() time.Time) (*fileStore, error) {
 	return &fileStore{MemStore: durabletasks.MemStore{Now: now}, path: path}, nil
 }
 
-// In the tests of a store, this function is called TestStore. The clock makes
-// the checks of expiry possible, Reopen those of what is durable.
+// In the tests of a store, call this function TestStore. The clock makes the
+// checks of expiry possible, and Reopen those of durability.
 func ExampleRun() {
 	TestStore := func(t *testing.T) {
 		var clock storetest.Clock

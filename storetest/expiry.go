@@ -13,26 +13,26 @@ var expiryChecks = []check{
 	{"S09", "expiry-is-exact-to-the-millisecond", needsAdvance, expiryIsExact},
 	{"S09", "ttl-counts-from-created-at", needsAdvance, ttlCountsFromCreatedAt},
 	{"S09", "updates-do-not-postpone-expiry", needsAdvance, updatesDoNotPostpone},
-	{"S09", "ttl-made-longer", needsAdvance, ttlMadeLonger},
-	{"S09", "ttl-made-shorter", needsAdvance, ttlMadeShorter},
-	{"S09", "ttl-made-shorter-than-the-task-is-old", 0, ttlMadeTooShort},
+	{"S09", "ttl-raised", needsAdvance, ttlRaised},
+	{"S09", "ttl-lowered", needsAdvance, ttlLowered},
+	{"S09", "ttl-lowered-below-the-age", 0, ttlLoweredBelowAge},
 	{"S09", "ttl-of-zero-expires-at-once", 0, ttlOfZero},
-	{"S09", "ttl-taken-away", needsAdvance, ttlTakenAway},
-	{"S09", "ttl-given-later", needsAdvance, ttlGivenLater},
+	{"S09", "ttl-removed", needsAdvance, ttlRemoved},
+	{"S09", "ttl-added", needsAdvance, ttlAdded},
 	{"S09", "no-limit-never-expires", needsAdvance, noLimitNeverExpires},
 	{"S09", "longest-ttl-has-not-expired", 0, longestHasNotExpired},
 	{"S09", "every-status-expires", needsAdvance, everyStatusExpires},
 	{"S09", "expiry-holds-across-a-reopen", needsAdvance | needsReopen, expiryAcrossReopen},
 }
 
-// fresh checks that a read finds the task.
+// fresh checks that Get finds the task.
 func (t *trial) fresh(id, when string) {
 	if _, err := t.store.Get(context.Background(), id); err != nil {
 		t.fatalf("Get of task %s %s: %v", clip(id), when, err)
 	}
 }
 
-// expired checks that a read does not find the task.
+// expired checks that Get does not find the task.
 func (t *trial) expired(id, when string) {
 	_, err := t.store.Get(context.Background(), id)
 	t.wants(err, durabletasks.ErrNotFound, "Get of task %s %s", clip(id), when)
@@ -56,9 +56,9 @@ func expiryIncludesMoment(t *trial) {
 	t.expired("task", "with a TTL of 1s after an hour")
 }
 
-// expiryIsExact has times that are no whole seconds.
+// expiryIsExact uses times that are not whole seconds.
 func expiryIsExact(t *trial) {
-	defer func() { // the next check finds a whole second again
+	defer func() { // the next check starts at a whole second
 		now := t.subject.Now()
 		t.subject.Advance(now.Truncate(time.Second).Add(time.Second).Sub(now))
 	}()
@@ -67,12 +67,12 @@ func expiryIsExact(t *trial) {
 	r.CreatedAt = t.now()
 	t.create(r)
 	t.advance(1788 * time.Millisecond)
-	t.fresh("task", "with a TTL of 1.789s after 1.788s, at no whole second")
+	t.fresh("task", "with a TTL of 1.789s after 1.788s, not at a whole second")
 	t.advance(time.Millisecond)
-	t.expired("task", "with a TTL of 1.789s after exactly 1.789s, at no whole second")
+	t.expired("task", "with a TTL of 1.789s after exactly 1.789s, not at a whole second")
 }
 
-// ttlCountsFromCreatedAt creates a record that was made a while ago.
+// ttlCountsFromCreatedAt creates a record with an earlier CreatedAt.
 func ttlCountsFromCreatedAt(t *trial) {
 	r := t.expiring("task", time.Minute)
 	r.CreatedAt = r.CreatedAt.Add(-45 * time.Second)
@@ -80,7 +80,7 @@ func ttlCountsFromCreatedAt(t *trial) {
 	t.advance(15*time.Second - time.Millisecond)
 	t.fresh("task", "1ms before its CreatedAt + TTL")
 	t.advance(time.Millisecond)
-	t.expired("task", "at its CreatedAt + TTL, which is sooner than TTL after Create")
+	t.expired("task", "at its CreatedAt + TTL, which is earlier than TTL after Create")
 }
 
 func updatesDoNotPostpone(t *trial) {
@@ -90,10 +90,10 @@ func updatesDoNotPostpone(t *trial) {
 	r.LastUpdatedAt = t.now()
 	t.update(r)
 	t.advance(time.Second / 2)
-	t.expired("task", "at its CreatedAt + TTL, which is sooner than TTL after its Update")
+	t.expired("task", "at its CreatedAt + TTL, which is earlier than TTL after its Update")
 }
 
-func ttlMadeLonger(t *trial) {
+func ttlRaised(t *trial) {
 	t.create(t.expiring("task", time.Second))
 	t.advance(time.Second / 2)
 	t.setTTL("task", 2*time.Second)
@@ -105,7 +105,7 @@ func ttlMadeLonger(t *trial) {
 	t.expired("task", "with a TTL raised from 1s to 2s, after exactly 2s")
 }
 
-func ttlMadeShorter(t *trial) {
+func ttlLowered(t *trial) {
 	t.create(t.expiring("task", time.Hour))
 	t.advance(time.Second)
 	t.setTTL("task", 2*time.Second)
@@ -115,8 +115,8 @@ func ttlMadeShorter(t *trial) {
 	t.expired("task", "with a TTL lowered from 1h to 2s, after exactly 2s")
 }
 
-// ttlMadeTooShort lowers the TTL below the task's age. It needs no clock.
-func ttlMadeTooShort(t *trial) {
+// ttlLoweredBelowAge needs no clock.
+func ttlLoweredBelowAge(t *trial) {
 	r := t.record("task")
 	r.CreatedAt = r.CreatedAt.Add(-2 * time.Hour)
 	t.create(r)
@@ -129,7 +129,7 @@ func ttlMadeTooShort(t *trial) {
 	t.expired("task", "created two hours ago, with a TTL lowered to 1h")
 }
 
-// ttlOfZero has the zero that is easily taken for NoLimit. It needs no clock.
+// ttlOfZero uses a zero that is easily mistaken for NoLimit. It needs no clock.
 func ttlOfZero(t *trial) {
 	t.create(t.expiring("swept", 0))
 	t.create(t.record("task"))
@@ -145,14 +145,14 @@ func ttlOfZero(t *trial) {
 	}
 }
 
-func ttlTakenAway(t *trial) {
+func ttlRemoved(t *trial) {
 	t.create(t.expiring("task", time.Second))
 	t.setTTL("task", durabletasks.NoLimit)
 	t.advance(time.Hour)
 	t.fresh("task", "with its TTL of 1s changed to NoLimit, after an hour")
 }
 
-func ttlGivenLater(t *trial) {
+func ttlAdded(t *trial) {
 	t.create(t.record("task"))
 	t.advance(time.Second)
 	t.setTTL("task", 2*time.Second)
@@ -169,8 +169,8 @@ func noLimitNeverExpires(t *trial) {
 	}
 }
 
-// longestHasNotExpired uses TTLs with which a sum in nanoseconds, or in 32
-// bits of milliseconds, wraps around.
+// longestHasNotExpired uses TTLs with which a sum in nanoseconds or in 32 bits
+// of milliseconds overflows.
 func longestHasNotExpired(t *trial) {
 	for id, ttl := range map[string]time.Duration{
 		"longest":  math.MaxInt64 / time.Millisecond * time.Millisecond,

@@ -10,12 +10,12 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks"
 )
 
-// explain looks for a mistake in the subject that makes checks fail which are
-// not about it, and adds what it finds to the failures.
+// explain looks for mistakes in the subject that make unrelated checks fail, and
+// adds a hint to the failures if it finds one.
 func (t *trial) explain(needs seam) {
 	probe := *t
 	probe.store, probe.shares = nil, nil
-	probe.failed = new(failures) // what fails in here is no failure of the check
+	probe.failed = new(failures) // failures of the probe are not the check's
 	if needs&needsReopen != 0 && probe.loses() {
 		t.failed.explain(probe.reopenHint())
 	} else if hint := probe.clockHint(); hint != "" {
@@ -23,8 +23,8 @@ func (t *trial) explain(needs seam) {
 	}
 }
 
-// clockHint tells of a store that goes by another time than the subject. It
-// looks at a record that is expired by one of the two and not by the other.
+// clockHint detects a store that uses another clock than the subject. It creates
+// a record that is expired by only one of the two.
 func (t *trial) clockHint() string {
 	own, other := t.now(), t.elsewhere().UTC().Truncate(time.Millisecond)
 	early, late := own, other
@@ -36,7 +36,7 @@ func (t *trial) clockHint() string {
 	}
 	store := t.open("New", t.subject.New)
 	defer store.Close()
-	// found reports whether the store shows a record that expires then.
+	// found reports whether Get finds a record with this expiry.
 	found := func(id string, expiry time.Time) (bool, error) {
 		r := t.record(id)
 		r.CreatedAt, r.TTL = expiry.Add(-time.Hour), time.Hour
@@ -54,13 +54,13 @@ func (t *trial) clockHint() string {
 	between, err2 := found("between", early.Add(late.Sub(early)/2))
 	future, err3 := found("future", late.Add(time.Hour))
 	if errors.Join(err1, err2, err3) != nil || past || !future || between == own.Before(other) {
-		return "" // it goes by the subject's time, or by none
+		return "" // it uses the subject's clock, or none
 	}
-	return fmt.Sprintf("the store does not go by the time of the Subject, %v, but by one near %v; give it the same (Run: Subject.Now, RunInBubble: time.Now)",
+	return fmt.Sprintf("the clock of the Subject says %v, but the store uses one that says about %v; give both the same clock (for Run: Subject.Now, for RunInBubble: time.Now)",
 		own, other)
 }
 
-// loses reports whether a reopen gives back nothing of what was stored.
+// loses reports whether a reopen loses all records.
 func (t *trial) loses() bool {
 	t.began = t.now()
 	t.store = t.open("New", t.subject.New)
@@ -75,12 +75,12 @@ func (t *trial) loses() bool {
 
 func (t *trial) reopenHint() string {
 	if t.reopenedSame {
-		return "Subject.Reopen returned the store that was closed; it must open another on the same data"
+		return "Subject.Reopen returned the store that was closed; it must return a new store on the same data"
 	}
-	return "what Subject.Reopen opens has nothing of what was stored before; does it open the same data?"
+	return "the store that Subject.Reopen returned has none of the records; does it open the same data?"
 }
 
-// sameStore reports whether two stores are one.
+// sameStore reports whether a and b are the same store.
 func sameStore(a, b durabletasks.TaskStore) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }

@@ -30,8 +30,8 @@ func Outcomes(tb testing.TB, s Subject, accept func(name string) bool) map[strin
 	return outcomes
 }
 
-// OutcomesBefore runs every check as Run does under a test that has a deadline,
-// unless that is zero.
+// OutcomesBefore runs every check as Run does in a test with this deadline, or
+// without a deadline if that is zero.
 func OutcomesBefore(tb testing.TB, s Subject, deadline time.Time) map[string]Outcome {
 	outcomes := make(map[string]Outcome)
 	var sum summary
@@ -67,9 +67,8 @@ func OutcomesInBubble(t *testing.T, s Subject, accept func(name string) bool) ma
 	return outcomes
 }
 
-// OutcomesWithoutWaiting is Outcomes with the sleeps of the store in a bubble,
-// where they cost no time and last until nobody else can go on. The time of the
-// subject stays as it is.
+// OutcomesWithoutWaiting is Outcomes in bubbles, where a sleep takes no time and
+// lasts until no other goroutine can run. The subject keeps its clock.
 func OutcomesWithoutWaiting(t *testing.T, s Subject, accept func(name string) bool) map[string]Outcome {
 	outcomes := make(map[string]Outcome)
 	for _, c := range checks {
@@ -83,7 +82,7 @@ func OutcomesWithoutWaiting(t *testing.T, s Subject, accept func(name string) bo
 	return outcomes
 }
 
-// recorder is a test whose failing is no failure.
+// recorder is a test that records its failure instead of failing.
 type recorder struct {
 	testing.TB
 	Outcome

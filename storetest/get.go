@@ -40,11 +40,11 @@ func updateNeverCreates(t *trial) {
 		err := t.store.Update(ctx, at(version, t.record("task")))
 		t.wants(err, durabletasks.ErrNotFound, "Update of an unknown task from version %d", version)
 		_, err = t.store.Get(ctx, "task")
-		t.wants(err, durabletasks.ErrNotFound, "Get of a task that was only ever updated")
+		t.wants(err, durabletasks.ErrNotFound, "Get of a task that was updated but never created")
 	}
 	r := t.record("task")
 	t.create(r)
-	t.stored(r, "created after updates that found nothing")
+	t.stored(r, "created after Updates that did not find it")
 }
 
 func expiredIsNotFound(t *trial) {
@@ -57,13 +57,13 @@ func expiredIsNotFound(t *trial) {
 
 	_, err := t.store.Get(ctx, "task")
 	t.wants(err, durabletasks.ErrNotFound, "Get of an expired task")
-	next := t.record("task") // would never expire
+	next := t.record("task") // never expires
 	for _, version := range []int64{0, 1, 2} {
 		err := t.store.Update(ctx, at(version, next))
 		t.wants(err, durabletasks.ErrNotFound, "Update of an expired task at version 1 from version %d", version)
 	}
 	_, err = t.store.Get(ctx, "task")
-	t.wants(err, durabletasks.ErrNotFound, "Get of an expired task after updates that were refused")
+	t.wants(err, durabletasks.ErrNotFound, "Get of an expired task after refused Updates")
 }
 
 func sweptIsNotFound(t *trial) {
@@ -90,7 +90,7 @@ func readsChangeNothing(t *trial) {
 	t.create(t.record("unknown"))
 }
 
-// readsRemoveNothing counts by Sweep: what a read removes, nobody counts.
+// readsRemoveNothing uses the count of Sweep, which lacks what a read removed.
 func readsRemoveNothing(t *trial) {
 	t.create(t.expiring("task", time.Second))
 	t.create(t.expiring("task 2", time.Second))
@@ -102,7 +102,7 @@ func readsRemoveNothing(t *trial) {
 	t.sweep(t.now(), 2)
 }
 
-// scansRemoveNothing needs no clock: the tasks have been expired for an hour.
+// scansRemoveNothing needs no clock: the tasks expired an hour ago.
 func scansRemoveNothing(t *trial) {
 	for i, status := range statuses {
 		r := t.expiring(fmt.Sprint("task ", i), time.Hour)

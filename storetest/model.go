@@ -14,13 +14,13 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// Model makes random calls, with clock steps and reopens where the subject
-// has them, and compares every answer with that of a plain map. A history that
-// fails is made as short as can be, printed, and kept in testdata/rapid to be
-// tried first the next time. The flags of package rapid say how many histories
-// there are and how long they get, such as -rapid.checks; with -short there
-// are fewer. Making a history short takes up to half a minute, or what
-// -rapid.shrinktime says. The subject's Timeout is for one history.
+// Model makes random calls, with steps of the clock and reopens if the subject
+// supports them, and compares every result with that of a plain map. It shortens
+// a history that fails, prints it, and keeps it in testdata/rapid, where the
+// next run tries it first. The flags of package rapid, such as -rapid.checks,
+// set the number and the length of the histories; with -short there are fewer.
+// Shortening takes up to half a minute or -rapid.shrinktime. The subject's
+// Timeout applies to one history.
 //
 // The stores of all histories are cleaned up when t ends.
 func Model(t *testing.T, s Subject) {
@@ -31,11 +31,11 @@ func Model(t *testing.T, s Subject) {
 	newTrial(t, s, testing.Short()).model()
 }
 
-// model runs the histories and reports to the trial's test.
+// model runs the histories and reports failures to the trial's test.
 func (t *trial) model() {
 	t.await(func() {
 		explained := make(chan struct{})
-		go func() { // which may end early
+		go func() { // a failure ends this goroutine
 			defer close(explained)
 			t.explain(0)
 		}()
@@ -52,15 +52,15 @@ func (t *trial) model() {
 	}
 }
 
-// history is a random sequence of calls on one store, and what the store must
-// hold after it.
+// history is a random sequence of calls on one store, with the records that the
+// store must have.
 type history struct {
 	t       *trial
 	rt      *rapid.T
-	ids     []string                       // few, so that they meet
-	records map[string]durabletasks.Record // with those that have expired
-	back    bool                           // the clock can go back
-	calls   []string                       // in words
+	ids     []string                       // few, so that calls meet
+	records map[string]durabletasks.Record // expired ones too, until they are swept
+	back    bool                           // the clock can be set back
+	calls   []string                       // for the failure
 }
 
 func newHistory(rt *rapid.T, all *trial) *history {
@@ -78,7 +78,7 @@ func newHistory(rt *rapid.T, all *trial) *history {
 	return h
 }
 
-// note adds a call, in words, to those that are printed if the history fails.
+// note records a call, to be printed if the history fails.
 func (h *history) note(format string, args ...any) {
 	h.calls = append(h.calls, fmt.Sprintf(format, args...))
 }
@@ -87,7 +87,7 @@ func (h *history) run() {
 	h.t.began = h.t.now()
 	h.t.store = h.t.open("New", h.t.subject.New)
 	defer func() {
-		if !h.t.store.closeCalled.Load() { // because something has failed
+		if !h.t.store.closeCalled.Load() { // a failure came first
 			_ = h.t.store.Close()
 		}
 	}()
@@ -117,12 +117,12 @@ func (h *history) run() {
 	h.t.allClosed(h.ids[0])
 }
 
-// expired is the clause on expiry once more, apart from what Record does.
+// expired is the clause on expiry again, independent of Record's methods.
 func expired(r durabletasks.Record, now time.Time) bool {
 	return r.TTL >= 0 && !now.Before(r.CreatedAt.Add(r.TTL))
 }
 
-// live returns the record if the store must show it.
+// live returns the record if the store must find it.
 func (h *history) live(id string) (durabletasks.Record, bool) {
 	r, ok := h.records[id]
 	return r, ok && !expired(r, h.t.subject.Now())
@@ -201,7 +201,7 @@ func (h *history) create(rt *rapid.T) {
 	switch {
 	case live:
 		h.t.wants(err, durabletasks.ErrExists, "Create with a taken id")
-	case known && errors.Is(err, durabletasks.ErrExists): // it has expired and may count as taken
+	case known && errors.Is(err, durabletasks.ErrExists): // the record has expired and may count as taken
 	case err != nil:
 		h.t.fatalf("Create with a free id: %v", err)
 	default:
@@ -214,7 +214,7 @@ func (h *history) get(rt *rapid.T) {
 	h.note("Get of task %s", clip(id))
 	r, err := h.t.store.Get(context.Background(), id)
 	if want, ok := h.live(id); !ok {
-		h.t.wants(err, durabletasks.ErrNotFound, "Get of a task that is not there")
+		h.t.wants(err, durabletasks.ErrNotFound, "Get of an unknown or expired task")
 	} else if err != nil {
 		h.t.fatalf("Get: %v", err)
 	} else {
@@ -242,7 +242,7 @@ func (h *history) update(rt *rapid.T) {
 	err := h.t.store.Update(context.Background(), next)
 	switch {
 	case !live:
-		h.t.wants(err, durabletasks.ErrNotFound, "Update of a task that is not there")
+		h.t.wants(err, durabletasks.ErrNotFound, "Update of an unknown or expired task")
 	case next.Version != old.Version:
 		h.t.conflicts(err, "Update from version %d of a task at version %d", next.Version, old.Version)
 		if want := (durabletasks.ConflictError{Expected: next.Version, Actual: old.Version}); *conflict(err) != want {
@@ -275,8 +275,8 @@ func (h *history) sweep(rt *rapid.T) {
 	}
 }
 
-// done makes a call with a context that is done. It may report what is wrong
-// beside the context.
+// done makes a call with a context that is done. If another error applies, the
+// store may report that one.
 func (h *history) done(rt *rapid.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -353,12 +353,12 @@ func (h *history) scan(*rapid.T) {
 	}
 }
 
-// compare is called after every call: the store must hold what it should.
+// compare, which is called after every call, compares all records.
 func (h *history) compare(*rapid.T) {
 	for _, id := range h.ids {
 		r, err := h.t.store.Get(context.Background(), id)
 		if want, ok := h.live(id); !ok {
-			h.t.wants(err, durabletasks.ErrNotFound, "Get of task %s, which is not there", clip(id))
+			h.t.wants(err, durabletasks.ErrNotFound, "Get of task %s, which is unknown or expired", clip(id))
 		} else if err != nil {
 			h.t.fatalf("Get of task %s: %v", clip(id), err)
 		} else {

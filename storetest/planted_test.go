@@ -15,7 +15,7 @@ type (
 	record = durabletasks.Record
 )
 
-// disk is what instances of a store share and what outlives them.
+// disk is the data that the instances of a store share.
 type disk struct {
 	mu      sync.Mutex
 	records map[string]record
@@ -24,14 +24,14 @@ type disk struct {
 	changed chan struct{} // closed, and replaced, when something changes
 }
 
-// change is a commit, or the close of an instance.
+// change is a commit or the close of an instance.
 type change struct {
 	by *planted
 	id string
 }
 
-// planted is a correct store, durable as long as the process lives, that is
-// made to be broken: a defect replaces one or some of its functions.
+// planted is a correct store, durable while the process lives. A defect replaces
+// some of its functions.
 type planted struct {
 	*disk
 	now    func() time.Time
@@ -82,7 +82,7 @@ func newDisk(records map[string]record) *disk {
 	return &disk{records: records, runs: make(map[string]*planted), changed: make(chan struct{})}
 }
 
-// subject returns the store with a defect as the suite wants it.
+// subject returns a Subject for the store with a defect.
 func subject(defect func(*planted)) storetest.Subject {
 	var clock storetest.Clock
 	s := subjectBy(clock.Now, defect)
@@ -90,7 +90,7 @@ func subject(defect func(*planted)) storetest.Subject {
 	return s
 }
 
-// subjectBy is subject with the time that the store goes by.
+// subjectBy is subject with this clock for the store.
 func subjectBy(now func() time.Time, defect func(*planted)) storetest.Subject {
 	return storetest.Subject{
 		New: func(testing.TB) durabletasks.TaskStore {
@@ -166,7 +166,7 @@ func (p *planted) remove(id string) {
 	p.note(id)
 }
 
-// note tells those who watch. The caller holds mu.
+// note wakes every Watch. The caller holds mu.
 func (p *planted) note(id string) {
 	p.history = append(p.history, change{p, id})
 	close(p.changed)

@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
 
-// record returns a plain new record: working, never expiring, made when the
-// check began.
+// record returns a plain record, which is working, never expires and was created
+// when the check began.
 func (t *trial) record(id string) durabletasks.Record {
 	return durabletasks.Record{
 		ID:            id,
@@ -27,16 +27,16 @@ func (t *trial) record(id string) durabletasks.Record {
 	}
 }
 
-// expiring returns a plain new record that expires ttl after the check began.
+// expiring returns a plain record that expires ttl after the check began.
 func (t *trial) expiring(id string, ttl time.Duration) durabletasks.Record {
 	r := t.record(id)
 	r.TTL = ttl
 	return r
 }
 
-// full returns a record in which every field is set, with contents that
-// depend on n. No engine writes such a record: a result and an error exclude
-// each other. To a store that is all the same.
+// full returns a record in which every field is set, with contents that depend
+// on n. The engine never writes such a record, because a result and an error
+// exclude each other. A store must not care.
 func (t *trial) full(id string, n int) durabletasks.Record {
 	r := t.record(id)
 	r.Status = statuses[n%len(statuses)]
@@ -75,7 +75,7 @@ func questions(keys ...string) []durabletasks.Question {
 	return list
 }
 
-// digest returns what the engine keeps of a question's text.
+// digest returns the digest of a question's text, as the engine computes it.
 func digest(text string) [16]byte {
 	sum := sha256.Sum256([]byte(text))
 	return [16]byte(sum[:16])
@@ -87,7 +87,7 @@ func at(version int64, r durabletasks.Record) durabletasks.Record {
 	return r
 }
 
-// statuses are the five.
+// statuses are all states of a task.
 var statuses = []durabletasks.Status{
 	durabletasks.StatusWorking,
 	durabletasks.StatusInputRequired,

@@ -13,15 +13,15 @@ import (
 var reopenChecks = []check{
 	{"S11", "created-records-survive", needsReopen, createdSurvive},
 	{"S11", "updated-records-survive", needsReopen, updatedSurvive},
-	{"S11", "fields-taken-away-stay-away", needsReopen, takenAwayStaysAway},
+	{"S11", "removed-fields-stay-removed", needsReopen, removedStaysRemoved},
 	{"S11", "versions-survive", needsReopen, versionsSurvive},
 	{"S11", "hostile-strings-and-json-survive", needsReopen, hostileSurvives},
 	{"S11", "one-mebibyte-survives", needsReopen, mebibyteSurvives},
 	{"S11", "long-strings-and-many-keys-survive", needsReopen, longSurvives},
 	{"S11", "swept-records-stay-away", needsReopen, sweptStayAway},
 	{"S11", "refused-calls-leave-nothing", needsReopen, refusedLeaveNothing},
-	{"S11", "reopened-store-goes-on", needsReopen, reopenedGoesOn},
-	{"S11", "what-was-acknowledged-during-close-survives", needsReopen, acknowledgedSurvives},
+	{"S11", "reopened-store-works", needsReopen, reopenedWorks},
+	{"S11", "acknowledged-during-close-survives", needsReopen, acknowledgedSurvives},
 }
 
 func createdSurvive(t *trial) {
@@ -51,12 +51,12 @@ func updatedSurvive(t *trial) {
 	t.reopen()
 	for i := range tasks {
 		want := t.full(fmt.Sprint("task ", i), i+updates)
-		t.stored(at(updates, want), "updated often, after a reopen")
+		t.stored(at(updates, want), "updated several times, after a reopen")
 	}
 }
 
-// takenAwayStaysAway follows an input round: asked, partly answered, over.
-func takenAwayStaysAway(t *trial) {
+// removedStaysRemoved goes through an input round: asked, partly answered, over.
+func removedStaysRemoved(t *trial) {
 	asked := t.full("task", 1)
 	t.create(asked)
 	t.reopen()
@@ -64,10 +64,10 @@ func takenAwayStaysAway(t *trial) {
 	over.Questions = asked.Questions
 	over = t.update(over)
 	t.reopen()
-	t.stored(over, "after an Update that left most fields out, and a reopen")
+	t.stored(over, "after an Update that omitted most fields, and a reopen")
 	bare := t.update(at(1, t.record("task")))
 	t.reopen()
-	t.stored(bare, "after an Update that left every optional field out, and a reopen")
+	t.stored(bare, "after an Update that omitted every optional field, and a reopen")
 }
 
 func versionsSurvive(t *trial) {
@@ -146,7 +146,7 @@ func sweptStayAway(t *trial) {
 	t.stored(t.record("swept"), "created with the id of a task that was swept before a reopen")
 }
 
-// refusedLeaveNothing is for stores that write first and decide later.
+// refusedLeaveNothing is for stores that write before they check.
 func refusedLeaveNothing(t *trial) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -167,13 +167,13 @@ func refusedLeaveNothing(t *trial) {
 	t.wants(err, durabletasks.ErrNotFound, "Update of an unknown task")
 
 	t.reopen()
-	t.stored(r, "after calls that were refused, and a reopen")
-	t.gone("never", "which no call created, after a reopen")
+	t.stored(r, "after refused calls and a reopen")
+	t.gone("never", "which was never created, after a reopen")
 }
 
-// reopenedGoesOn uses every method on a store that was opened on data.
-func reopenedGoesOn(t *trial) {
-	t.reopen() // of nothing
+// reopenedWorks calls every method on a store that was opened on existing data.
+func reopenedWorks(t *trial) {
+	t.reopen() // without any data
 	t.create(t.expiring("first", time.Hour))
 	t.create(t.full("second", 0))
 	t.reopen()
@@ -190,8 +190,8 @@ func reopenedGoesOn(t *trial) {
 	t.stored(t.record("third"), "after several reopens")
 }
 
-// acknowledgedSurvives closes the store under writers. What they were told
-// is stored must be there afterwards.
+// acknowledgedSurvives closes the store while others write. What a call
+// committed must be there after a reopen.
 func acknowledgedSurvives(t *trial) {
 	const writers = 4
 	var mu sync.Mutex
@@ -217,7 +217,7 @@ func acknowledgedSurvives(t *trial) {
 	for id, version := range acknowledged {
 		r := t.get(id)
 		if r.Version < version {
-			t.fatalf("task %s is at version %d after a reopen, version %d had been acknowledged", clip(id), r.Version, version)
+			t.fatalf("task %s is at version %d after a reopen, but an Update to version %d succeeded before Close", clip(id), r.Version, version)
 		}
 		if d := t.unstamped(r); d != "" {
 			t.fatalf("task %s after a reopen: %s", clip(id), d)

@@ -18,24 +18,25 @@ var scanChecks = []check{
 	{scanner, "shows-each-of-many", needsScanner, scanShowsMany},
 	{scanner, "shows-each-of-many-that-visit-updates", needsScanner, scanShowsUpdated},
 	{scanner, "shows-current-records", needsScanner, scanShowsCurrent},
-	{scanner, "leaves-expired-out", needsScanner | needsAdvance, scanLeavesExpiredOut},
-	{scanner, "stops-when-told", needsScanner, scanStops},
+	{scanner, "omits-expired", needsScanner | needsAdvance, scanLeavesExpiredOut},
+	{scanner, "stops-when-visit-returns-false", needsScanner, scanStops},
 	{scanner, "visits-one-at-a-time", needsScanner, scanVisitsInTurn},
 	{scanner, "visit-may-call-the-store", needsScanner, scanVisitMayCall},
-	{scanner, "goes-on-when-tasks-end-meanwhile", needsScanner, scanGoesOn},
+	{scanner, "continues-while-tasks-end", needsScanner, scanContinues},
 	{scanner, "records-do-not-alias", needsScanner, aliasOfScan},
 	{scanner, "changes-nothing", needsScanner, scanChangesNothing},
 	{scanner, "done-context-stops-it", needsScanner, doneStopsScan},
-	{scanner, "context-that-ends-meanwhile-stops-it", needsScanner, cancelledStopsScan},
+	{scanner, "context-done-during-scan-stops-it", needsScanner, cancelledStopsScan},
 	{scanner, "reports-closed", needsScanner, scanReportsClosed},
-	{scanner, "reports-a-close-meanwhile", needsScanner, scanReportsCloseMeanwhile},
+	{scanner, "reports-close-during-scan", needsScanner, scanReportsClose},
 	{scanner, "sees-whole-updates", needsScanner, scanSeesWhole},
 	{scanner, "shows-the-unfinished-after-a-reopen", needsScanner | needsReopen, scanAfterReopen},
 	{scanner, "instances-show-only-their-own", needsScanner | needsShare, scanShowsOwn},
-	{scanner, "what-an-instance-leaves-goes-to-one", needsScanner | needsShare, scanShowsLeft},
+	{scanner, "tasks-of-a-closed-instance-go-to-one", needsScanner | needsShare, scanShowsLeft},
 }
 
-// scan returns what a Scan shows, by id; each record once.
+// scan returns the records that a Scan shows, by id, and checks that it shows
+// each once.
 func (t *trial) scan() map[string]durabletasks.Record {
 	shown := make(map[string]durabletasks.Record)
 	err := t.store.Scan(context.Background(), func(r durabletasks.Record) bool {
@@ -80,8 +81,8 @@ func scanShowsUnfinished(t *trial) {
 	t.shows("of tasks in every status", unfinished...)
 }
 
-// scanShowsEveryID uses ids that a store may take for the begin of a scan, or
-// for its end.
+// scanShowsEveryID uses ids that a store may mistake for the start or the end of
+// the scan.
 func scanShowsEveryID(t *trial) {
 	var want []durabletasks.Record
 	for _, id := range append(slices.Clone(hostile), broken...) {
@@ -93,12 +94,12 @@ func scanShowsEveryID(t *trial) {
 	t.shows("of arbitrary ids", want...)
 }
 
-// unfinished returns a plain record of a crowd.
+// unfinished returns a plain record for crowd.
 func (t *trial) unfinished(i int) durabletasks.Record { return t.record(fmt.Sprint("task ", i)) }
 
-// crowd creates up to n tasks, which it returns, and some that are finished
-// and never expire among them. Of a store that takes its time it wants only
-// some hundred.
+// crowd creates n tasks, which it returns, and between them some that are
+// finished and never expire. If the store is slow, it creates only a few
+// hundred.
 func (t *trial) crowd(n int, record func(i int) durabletasks.Record) []durabletasks.Record {
 	const creators, least, patience = 4, 300, time.Second
 	var mu sync.Mutex
@@ -126,20 +127,20 @@ func (t *trial) crowd(n int, record func(i int) durabletasks.Record) []durableta
 	return crowd
 }
 
-// scanShowsMany has more tasks than a store reads, or shows, at a time.
+// scanShowsMany creates more tasks than stores read at a time.
 func scanShowsMany(t *trial) {
 	t.shows("of many tasks", t.crowd(1100, t.unfinished)...)
 }
 
-// scanShowsUpdated is for stores that read page by page, in an order that an
-// update changes.
+// scanShowsUpdated is for stores that read page by page in an order that
+// updates change.
 func scanShowsUpdated(t *trial) {
 	crowd := t.crowd(300, t.unfinished)
 	var want []durabletasks.Record
 	shown := make(map[string]bool)
 	err := t.store.Scan(context.Background(), func(r durabletasks.Record) bool {
 		if shown[r.ID] {
-			t.fatalf("Scan showed task %s twice, which visit had updated", clip(r.ID))
+			t.fatalf("Scan showed task %s again after visit updated it", clip(r.ID))
 		}
 		shown[r.ID] = true
 		r.StatusMessage, r.LastUpdatedAt = "updated", r.LastUpdatedAt.Add(time.Second)
@@ -193,7 +194,7 @@ func scanStops(t *trial) {
 			return visits < limit
 		})
 		if err != nil {
-			t.fatalf("Scan that its visit ended: %v", err)
+			t.fatalf("Scan whose visit returned false: %v", err)
 		}
 		if visits != limit {
 			t.fatalf("Scan called visit %d times, though call %d returned false", visits, limit)
@@ -201,8 +202,8 @@ func scanStops(t *trial) {
 	}
 }
 
-// scanVisitMayCall is what recovery does: it looks at each task and changes
-// some. A store that holds a lock meanwhile hangs here.
+// scanVisitMayCall does what recovery does: it reads each task and changes some.
+// A store that holds a lock during visit hangs here.
 func scanVisitMayCall(t *trial) {
 	ctx := context.Background()
 	for i := range 4 {
@@ -232,8 +233,8 @@ func scanVisitMayCall(t *trial) {
 	t.shows("after every task was failed")
 }
 
-// scanVisitsInTurn lets other calls of visit in, should there be any: watched
-// sees them.
+// scanVisitsInTurn yields in visit, so that watched sees another call of visit
+// if there is one.
 func scanVisitsInTurn(t *trial) {
 	for i := range 8 {
 		t.create(t.record(fmt.Sprint("task ", i)))
@@ -250,13 +251,13 @@ func scanVisitsInTurn(t *trial) {
 		t.fatalf("Scan: %v", err)
 	}
 	if visits != 8 {
-		t.fatalf("Scan of 8 unfinished tasks called visit %d times, as far as one call followed the other", visits)
+		t.fatalf("Scan of 8 unfinished tasks called visit %d times one after the other", visits)
 	}
 }
 
-// scanGoesOn ends some tasks when a Scan has begun. They may be shown as they
-// were; every other must be.
-func scanGoesOn(t *trial) {
+// scanContinues ends some tasks during a Scan. These may be shown as they were
+// before; all others must be shown.
+func scanContinues(t *trial) {
 	steady := make(map[string]durabletasks.Record)
 	for i := range 9 {
 		r := t.full(fmt.Sprint("steady ", i), i%2)
@@ -306,8 +307,8 @@ func aliasOfScan(t *trial) {
 	for _, r := range t.scan() {
 		scribble(r)
 	}
-	t.stored(t.full("task", 1), "after visit wrote into the record that it was shown")
-	t.shows("after visit wrote into the record that it was shown", t.full("task", 1))
+	t.stored(t.full("task", 1), "after visit wrote to its record")
+	t.shows("after visit wrote to its record", t.full("task", 1))
 }
 
 func scanChangesNothing(t *trial) {
@@ -345,7 +346,7 @@ func cancelledStopsScan(t *trial) {
 			if visits++; visits == at {
 				cancel()
 			} else if visits > at {
-				t.fatalf("Scan called visit after visit %d of 8 had cancelled its context", at)
+				t.fatalf("Scan called visit again after visit %d of 8 cancelled the context", at)
 			}
 			return true
 		})
@@ -353,7 +354,7 @@ func cancelledStopsScan(t *trial) {
 		t.wants(err, context.Canceled, "Scan whose context was cancelled by visit %d of 8", at)
 	}
 	if n := len(t.scan()); n != 8 {
-		t.fatalf("Scan showed %d of 8 tasks after Scans that were stopped", n)
+		t.fatalf("Scan showed %d of 8 tasks after Scans whose context was cancelled", n)
 	}
 }
 
@@ -369,9 +370,9 @@ func scanReportsClosed(t *trial) {
 	t.wants(err, durabletasks.ErrClosed, "Scan after Close")
 }
 
-// scanReportsCloseMeanwhile closes the store during a visit. A Close that waits
-// for the Scan is as good as one that ends it.
-func scanReportsCloseMeanwhile(t *trial) {
+// scanReportsClose closes the store during a visit. Close may end the Scan or
+// wait for it.
+func scanReportsClose(t *trial) {
 	const tasks = 8
 	for i := range tasks {
 		t.create(t.record(fmt.Sprint("task ", i)))
@@ -381,7 +382,7 @@ func scanReportsCloseMeanwhile(t *trial) {
 	err := t.store.Scan(context.Background(), func(durabletasks.Record) bool {
 		if visits++; visits == 1 {
 			go func() { closed <- t.store.Close() }()
-			for spins := 0; len(closed) == 0 && spins < 10_000; spins++ { // it may wait for the Scan
+			for spins := 0; len(closed) == 0 && spins < 10_000; spins++ { // Close may wait for the Scan
 				runtime.Gosched()
 			}
 		}
@@ -391,13 +392,13 @@ func scanReportsCloseMeanwhile(t *trial) {
 		t.fatalf("Scan of %d unfinished tasks did not call visit: %s", tasks, quoteError(err))
 	}
 	if err := <-closed; err != nil {
-		t.fatalf("Close beside a Scan: %v", err)
+		t.fatalf("Close during a Scan: %v", err)
 	}
 	if err == nil && visits < tasks {
-		t.fatalf("Scan of a store that was closed meanwhile called visit %d times of %d: got no error, want %q", visits, tasks, durabletasks.ErrClosed)
+		t.fatalf("Scan during which the store was closed showed %d of %d tasks: got no error, want %q", visits, tasks, durabletasks.ErrClosed)
 	}
 	if err != nil {
-		t.wants(err, durabletasks.ErrClosed, "Scan of a store that was closed meanwhile")
+		t.wants(err, durabletasks.ErrClosed, "Scan during which the store was closed")
 	}
 }
 
@@ -409,14 +410,14 @@ func scanSeesWhole(t *trial) {
 		shown := t.scan()
 		for id, r := range shown {
 			if d := t.unstamped(r); d != "" {
-				t.fatalf("Scan showed task %s at version %d half: %s", clip(id), r.Version, d)
+				t.fatalf("Scan showed a mix of two versions of task %s: at version %d, %s", clip(id), r.Version, d)
 			}
 			if r.Status.Terminal() {
 				t.fatalf("Scan showed task %s, which is %s", clip(id), r.Status)
 			}
 		}
 		if _, ok := shown["still"]; !ok {
-			t.fatalf("Scan beside updates of another task did not show task %s", clip("still"))
+			t.fatalf("Scan during updates of another task did not show task %s", clip("still"))
 		}
 	})
 }
@@ -436,11 +437,11 @@ func scanShowsOwn(t *trial) {
 	t.create(one)
 	second := t.on(t.share())
 	second.create(other)
-	t.shows("beside another instance", one)
-	second.shows("beside another instance", other)
+	t.shows("with another instance open", one)
+	second.shows("with another instance open", other)
 	one.StatusMessage = "updated by the other"
 	one = second.update(one)
-	second.shows("after an Update of what another instance created", other)
+	second.shows("after an Update of a task that another instance created", other)
 	t.shows("after another instance's Update", one)
 }
 
@@ -451,16 +452,16 @@ func scanShowsLeft(t *trial) {
 		t.create(t.record(fmt.Sprint("task ", i)))
 	}
 	if err := t.store.Close(); err != nil {
-		t.fatalf("Close beside other instances: %v", err)
+		t.fatalf("Close of one of several instances: %v", err)
 	}
 	shown := make([]map[string]durabletasks.Record, len(others))
 	t.parallel(len(others), func(i int) { shown[i] = others[i].scan() })
 	for id := range shown[0] {
 		if _, again := shown[1][id]; again {
-			t.fatalf("two concurrent Scans showed task %s, of an instance that was closed", clip(id))
+			t.fatalf("concurrent Scans by two instances both showed task %s, whose instance was closed", clip(id))
 		}
 	}
 	if n := len(shown[0]) + len(shown[1]); n != tasks {
-		t.fatalf("concurrent Scans by two instances showed %d of the %d tasks of one that was closed", n, tasks)
+		t.fatalf("concurrent Scans by two instances showed %d of the %d tasks whose instance was closed", n, tasks)
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks"
 )
 
-// scanning makes the store scan as correct stores do, but for what change
-// makes of the records before they are shown.
+// scanning makes Scan show what change makes of all records.
 func scanning(p *planted, change func(all []record) []record) {
 	p.scan = func(c ctx, visit func(record) bool) error {
 		p.mu.Lock()
@@ -46,7 +45,7 @@ func (p *planted) unfinished(r record) bool { return !r.Status.Terminal() && !p.
 
 var scanDefects = []defect{
 	{
-		name: "a scan shows what has ended",
+		name: "a scan shows finished tasks",
 		plant: func(p *planted) {
 			scanning(p, func(all []record) []record {
 				return slices.DeleteFunc(all, func(r record) bool { return p.expired(r, p.now()) })
@@ -56,7 +55,7 @@ var scanDefects = []defect{
 		also:  []string{"Scanner/*"},
 	},
 	{
-		name: "a scan shows only what works",
+		name: "a scan shows only working tasks",
 		plant: func(p *planted) {
 			scanning(p, func(all []record) []record {
 				return slices.DeleteFunc(all, func(r record) bool {
@@ -95,13 +94,13 @@ var scanDefects = []defect{
 		also:  []string{"Scanner/sees-whole-updates", "Scanner/shows-each-of-many-that-visit-updates"},
 	},
 	{
-		name: "a scan shows what has expired",
+		name: "a scan shows expired tasks",
 		plant: func(p *planted) {
 			scanning(p, func(all []record) []record {
 				return slices.DeleteFunc(all, func(r record) bool { return r.Status.Terminal() })
 			})
 		},
-		fails: []string{"Scanner/leaves-expired-out"},
+		fails: []string{"Scanner/omits-expired"},
 		also:  []string{"Scanner/records-do-not-alias", "S04/scans-of-expired-remove-nothing"},
 	},
 	{
@@ -114,7 +113,7 @@ var scanDefects = []defect{
 				})
 			}
 		},
-		fails: []string{"Scanner/stops-when-told"},
+		fails: []string{"Scanner/stops-when-visit-returns-false"},
 	},
 	{
 		name: "a scan that is stopped is an error",
@@ -130,7 +129,7 @@ var scanDefects = []defect{
 				return errors.Join(err, stopped)
 			}
 		},
-		fails: []string{"Scanner/stops-when-told"},
+		fails: []string{"Scanner/stops-when-visit-returns-false"},
 		also:  []string{"Scanner/visit-may-call-the-store"},
 	},
 	{
@@ -149,10 +148,10 @@ var scanDefects = []defect{
 		},
 		hangs: true,
 		fails: []string{"Scanner/visit-may-call-the-store"},
-		also:  []string{"Scanner/goes-on-when-tasks-end-meanwhile", "Scanner/shows-each-of-many-that-visit-updates"},
+		also:  []string{"Scanner/continues-while-tasks-end", "Scanner/shows-each-of-many-that-visit-updates"},
 	},
 	{
-		name: "a scan gives the stored records away",
+		name: "a scan does not copy records",
 		plant: func(p *planted) {
 			scanning(p, func(all []record) []record {
 				return slices.DeleteFunc(all, func(r record) bool { return !p.unfinished(r) })
@@ -191,12 +190,12 @@ var scanDefects = []defect{
 		also:  []string{"Scanner/*"},
 	},
 	{
-		name: "scan does not look at its context",
+		name: "scan does not check its context",
 		plant: func(p *planted) {
 			p.scan = func(_ ctx, visit func(record) bool) error { return p.doScan(context.Background(), visit) }
 		},
 		fails: []string{"Scanner/done-context-stops-it"},
-		also:  []string{"Scanner/context-that-ends-meanwhile-stops-it"},
+		also:  []string{"Scanner/context-done-during-scan-stops-it"},
 	},
 	{
 		name: "a closed store has nothing to scan",
@@ -212,7 +211,7 @@ var scanDefects = []defect{
 		fails: []string{"Scanner/reports-closed"},
 	},
 	{
-		name:  "a scan looks at the status first and at the record later",
+		name:  "a scan reads the status first and the record later",
 		waits: true,
 		plant: func(p *planted) {
 			p.scan = func(c ctx, visit func(record) bool) error {
@@ -228,10 +227,10 @@ var scanDefects = []defect{
 			}
 		},
 		fails: []string{"Scanner/sees-whole-updates"},
-		also:  []string{"Scanner/visit-may-call-the-store", "Scanner/goes-on-when-tasks-end-meanwhile"},
+		also:  []string{"Scanner/visit-may-call-the-store", "Scanner/continues-while-tasks-end"},
 	},
 	{
-		name: "a scan after a reopen shows what is new",
+		name: "a scan after a reopen shows only new tasks",
 		plant: func(p *planted) {
 			before := maps.Clone(p.records)
 			p.scan = func(c ctx, visit func(record) bool) error {
@@ -308,7 +307,7 @@ var scanDefects = []defect{
 				return errors.Join(err, gone)
 			}
 		},
-		fails: []string{"Scanner/goes-on-when-tasks-end-meanwhile"},
+		fails: []string{"Scanner/continues-while-tasks-end"},
 		also:  []string{"S14/every-method-at-once"},
 	},
 	{
@@ -336,10 +335,10 @@ var scanDefects = []defect{
 				return p.doScan(context.WithoutCancel(c), visit)
 			}
 		},
-		fails: []string{"Scanner/context-that-ends-meanwhile-stops-it"},
+		fails: []string{"Scanner/context-done-during-scan-stops-it"},
 	},
 	{
-		name: "a scan whose context ends is over",
+		name: "a scan whose context ends returns nil",
 		plant: func(p *planted) {
 			p.scan = func(c ctx, visit func(record) bool) error {
 				begun := c.Err() == nil
@@ -350,10 +349,10 @@ var scanDefects = []defect{
 				return err
 			}
 		},
-		fails: []string{"Scanner/context-that-ends-meanwhile-stops-it"},
+		fails: []string{"Scanner/context-done-during-scan-stops-it"},
 	},
 	{
-		name: "a scan of a store that is closed is over",
+		name: "a scan that close ends returns nil",
 		plant: func(p *planted) {
 			p.scan = func(c ctx, visit func(record) bool) error {
 				return p.doScan(c, func(r record) bool {
@@ -364,16 +363,16 @@ var scanDefects = []defect{
 				})
 			}
 		},
-		fails: []string{"Scanner/reports-a-close-meanwhile"},
+		fails: []string{"Scanner/reports-close-during-scan"},
 	},
 	{
-		name: "a scan shows only what has a payload",
+		name: "a scan shows only tasks with a payload",
 		plant: func(p *planted) {
 			p.scan = func(c ctx, visit func(record) bool) error {
 				return p.doScan(c, func(r record) bool { return r.Payload.IsZero() || visit(r) })
 			}
 		},
-		fails: []string{"Scanner/shows-current-records", "Scanner/reports-a-close-meanwhile"},
+		fails: []string{"Scanner/shows-current-records", "Scanner/reports-close-during-scan"},
 		also:  []string{"Scanner/*"},
 	},
 }

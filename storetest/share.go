@@ -17,7 +17,7 @@ var shareChecks = []check{
 	{"S12", "instances-close-alone", needsShare, instancesCloseAlone},
 }
 
-// on returns a trial whose calls go to this instance of the store.
+// on returns a trial that uses this instance of the store.
 func (t *trial) on(store *watched) *trial {
 	other := *t
 	other.store = store
@@ -28,7 +28,7 @@ func visibleToOthers(t *trial) {
 	r := t.full("task", 0)
 	t.create(r)
 	other := t.on(t.share())
-	other.stored(r, "created before the instance was opened")
+	other.stored(r, "created before this instance was opened")
 	for version := range int64(6) {
 		next := t.full("task", int(version)+1)
 		from, to := t, other
@@ -43,9 +43,9 @@ func visibleToOthers(t *trial) {
 	other.create(t.expiring("new", time.Hour))
 	t.stored(t.expiring("new", time.Hour), "after another instance's Create")
 	err := t.store.Create(context.Background(), t.record("new"))
-	t.wants(err, durabletasks.ErrExists, "Create with an id that another instance has taken")
+	t.wants(err, durabletasks.ErrExists, "Create with the id of another instance's task")
 	t.sweep(t.began.Add(time.Hour), 1)
-	other.gone("new", "which another instance has swept")
+	other.gone("new", "which another instance swept")
 }
 
 // instances returns trials of the store and of two other instances.
@@ -79,12 +79,12 @@ func instancesSweepOnce(t *trial) {
 		t.parallel(len(instances), func(i int) {
 			n, err := instances[i].store.Sweep(context.Background(), t.began.Add(time.Hour))
 			if err != nil {
-				t.fatalf("Sweep beside those of other instances: %v", err)
+				t.fatalf("Sweep concurrent with other instances: %v", err)
 			}
 			swept.Add(int64(n))
 		})
 		if got := swept.Load(); got != tasks {
-			t.fatalf("concurrent Sweeps by %d instances of %d records counted %d", len(instances), tasks, got)
+			t.fatalf("concurrent Sweeps by %d instances returned %d in total, but %d records had expired", len(instances), got, tasks)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func instancesCloseAlone(t *trial) {
 	r = t.update(r)
 	other = t.on(t.share())
 	if err := t.store.Close(); err != nil {
-		t.fatalf("Close beside another instance: %v", err)
+		t.fatalf("Close with another instance open: %v", err)
 	}
 	other.stored(r, "after the instance that wrote it was closed")
 	other.update(r)

@@ -28,7 +28,7 @@ var shareDefects = []defect{
 		also:  []string{"S06/one-of-many-instances-updates", "S12/instances-close-alone", "Scanner/instances-show-only-their-own", "Watcher/changed-may-call-the-store"},
 	},
 	{
-		name:   "an instance knows the ids that it has created",
+		name:   "an instance knows only the ids that it created",
 		waits:  true,
 		shared: true,
 		plant: func(p *planted) {
@@ -70,7 +70,7 @@ var shareDefects = []defect{
 			}
 		},
 		fails: []string{"S06/one-of-many-instances-updates"},
-		also:  []string{"S11/what-was-acknowledged-during-close-survives", "S10/update-and-sweep-agree"},
+		also:  []string{"S11/acknowledged-during-close-survives", "S10/update-and-sweep-agree"},
 	},
 	{
 		name:   "instances sweep the same records",
@@ -100,7 +100,7 @@ var shareDefects = []defect{
 		also:  []string{"S14/every-method-at-once", "S10/update-and-sweep-agree"},
 	},
 	{
-		name:   "close removes what others use",
+		name:   "close removes the data of other instances",
 		shared: true,
 		plant: func(p *planted) {
 			p.close = func() error {
@@ -119,21 +119,21 @@ var shareDefects = []defect{
 		fails: []string{"S12/instances-close-alone"},
 	},
 	{
-		name:   "an instance scans what others run",
+		name:   "a scan shows the tasks of other instances",
 		shared: true,
 		plant:  func(p *planted) { p.mine = func(string) bool { return true } },
-		fails:  []string{"Scanner/instances-show-only-their-own", "Scanner/what-an-instance-leaves-goes-to-one"},
+		fails:  []string{"Scanner/instances-show-only-their-own", "Scanner/tasks-of-a-closed-instance-go-to-one"},
 	},
 	{
-		name:   "an instance scans only what it has created",
+		name:   "a scan shows only tasks that the instance created",
 		shared: true,
 		plant: func(p *planted) {
 			p.mine = func(id string) bool { return p.runs[id] == p || p.runs[id] == nil }
 		},
-		fails: []string{"Scanner/what-an-instance-leaves-goes-to-one"},
+		fails: []string{"Scanner/tasks-of-a-closed-instance-go-to-one"},
 	},
 	{
-		name:   "an update takes a task over",
+		name:   "an update takes over the task",
 		shared: true,
 		plant: func(p *planted) {
 			p.update = func(c ctx, next record) error {

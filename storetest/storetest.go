@@ -11,50 +11,49 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks"
 )
 
-// Subject is the store under test: how to make one, and what the suite may do
-// with it. Only New is required. A check that needs a seam which is nil is
-// skipped, and says so.
+// Subject describes the store under test: how to make one, and what the suite
+// can do with it. Only New is required. A check that needs another field which
+// is nil is skipped and says why.
 type Subject struct {
-	// New returns a new, empty store. It is called once for each check, and
-	// again where one has failed, to look for a mistake in the Subject. The
-	// suite closes the store; what else must go is for tb.Cleanup.
+	// New returns a new, empty store. The suite calls it once for each check, and
+	// again after a failure, to look for a mistake in the Subject. The suite
+	// closes the store; use tb.Cleanup for anything else.
 	New func(tb testing.TB) durabletasks.TaskStore
 
-	// Reopen returns a store on the data of old, which the suite has closed.
-	// Nil means that the store's records end with it.
+	// Reopen returns a new store on the data of old, which the suite has closed.
+	// Nil means that the records of a store end with it.
 	Reopen func(tb testing.TB, old durabletasks.TaskStore) durabletasks.TaskStore
 
-	// Share returns a store on the data of with, which stays open: two
-	// instances, as two processes have them. Nil means that the data has one
-	// owner at a time.
+	// Share returns another store on the data of with, which stays open, as if
+	// in another process. Nil means that only one store at a time can use the
+	// data.
 	Share func(tb testing.TB, with durabletasks.TaskStore) durabletasks.TaskStore
 
-	// Now returns the time by which the store takes records for expired; nil
+	// Now returns the time of the clock by which the store expires records. Nil
 	// means [time.Now].
 	Now func() time.Time
 
-	// Advance moves the time that Now returns, which otherwise stands still;
-	// a [Clock] does both. Nil means that the time cannot be moved. Checks of
-	// a clock that goes back call it with a negative d; they are skipped if it
-	// ignores that, as [time.Sleep] does.
+	// Advance moves the time that Now returns, which must otherwise stand still.
+	// A [Clock] has both. Nil means that the time cannot be moved. Some checks
+	// call Advance with a negative d, to set the time back; they are skipped if
+	// it ignores that, as [time.Sleep] does.
 	Advance func(d time.Duration)
 
-	// Timeout is how long one check may take; zero means a minute. A check
-	// that takes longer fails and names the calls that have not returned. It
-	// gets no more than half of the time that go test's -timeout leaves.
+	// Timeout is how long a check may take; zero means a minute. A check that
+	// takes longer fails and names the calls that have not returned. A check
+	// never gets more than half of the time that is left of go test's -timeout.
 	Timeout time.Duration
 }
 
-// Run runs every check of the contract against the store, each as a subtest
-// with a stable name such as "S06/stale-version-changes-nothing". With
-// -short, the checks that repeat something repeat it less often.
+// Run checks the store against every rule of the contract, each in a subtest
+// with a stable name, such as "S06/stale-version-changes-nothing". With -short,
+// checks repeat less.
 //
 // The checks run one after the other. New, Reopen, Share and Advance are called
 // by one goroutine at a time, Now by several.
 //
-// When three checks have not ended in time, or one has not and go test's
-// -timeout is near, the rest is skipped. At the end Run logs how many checks
-// were skipped, and why.
+// When three checks have timed out, or one has and go test's -timeout is near,
+// the rest is skipped. At the end, Run logs how many checks were skipped and why.
 func Run(t *testing.T, s Subject) {
 	t.Helper()
 	if s.New == nil {
@@ -69,15 +68,15 @@ func Run(t *testing.T, s Subject) {
 	sum.log(t)
 }
 
-// summary is what has become of the checks of a run.
+// summary counts the checks of a run that say nothing about the store.
 type summary struct {
 	hung    int
 	skipped int
 	reasons map[string]int
 }
 
-// run runs a check, unless too many before it have not ended: each of them
-// waits for its Timeout, and what go test ends by its own is never printed.
+// run runs a check, unless too many have hung: each takes its whole Timeout, and
+// nothing is printed if go test's own -timeout comes first.
 func (s *summary) run(t *trial, run func(*trial)) {
 	t.tb.Helper()
 	defer func() { // Skip does not return
@@ -92,14 +91,14 @@ func (s *summary) run(t *trial, run func(*trial)) {
 		}
 	}()
 	if s.hung >= 3 || s.hung > 0 && t.hurried {
-		t.skip = "skipped, because checks before it did not end"
+		t.skip = "skipped, because earlier checks did not end"
 		t.tb.Skip(t.skip)
 		return
 	}
 	run(t)
 }
 
-// log logs which checks say nothing about the store.
+// log logs how many checks were skipped and why.
 func (s *summary) log(t testing.TB) {
 	t.Helper()
 	if s.skipped == 0 {
@@ -112,7 +111,7 @@ func (s *summary) log(t testing.TB) {
 	t.Log(strings.Join(lines, "\n\t"))
 }
 
-// check is one rule for a store.
+// check checks one rule.
 type check struct {
 	clause string // a key of clauses
 	title  string
@@ -122,7 +121,7 @@ type check struct {
 
 func (c check) name() string { return c.clause + "/" + c.title }
 
-// checks has every check, in the order of the clauses.
+// checks are all checks in the order of the clauses.
 var checks = slices.SortedStableFunc(slices.Values(slices.Concat(
 	createChecks,
 	getChecks,
@@ -142,7 +141,7 @@ var checks = slices.SortedStableFunc(slices.Values(slices.Concat(
 	watchChecks,
 )), func(a, b check) int { return strings.Compare(a.clause, b.clause) })
 
-// seam is a set of what a check needs beside New.
+// seam is the set of what a check needs in addition to New.
 type seam int
 
 const (
@@ -154,13 +153,13 @@ const (
 	needsWatcher
 )
 
-// missing returns why a check that has needs cannot run, or "".
+// missing returns why a check with these needs cannot run, or "".
 func (s *Subject) missing(needs seam) string {
 	switch {
 	case needs&needsReopen != 0 && s.Reopen == nil:
-		return "skipped, because Subject.Reopen is nil: the store's records end with it"
+		return "skipped, because Subject.Reopen is nil: the records of a store end with it"
 	case needs&needsShare != 0 && s.Share == nil:
-		return "skipped, because Subject.Share is nil: the store's data has one owner at a time"
+		return "skipped, because Subject.Share is nil: only one store at a time can use the data"
 	case needs&needsAdvance != 0 && s.Advance == nil:
 		return "skipped, because Subject.Advance is nil: the store's time cannot be moved"
 	}

@@ -23,7 +23,7 @@ var stringChecks = []check{
 }
 
 // hostile are strings that something between a caller and a disk is known to
-// trim, fold, escape, cut short, interpret or mix up. All are valid UTF-8.
+// trim, fold, escape, cut, interpret or confuse. All are valid UTF-8.
 var hostile = []string{
 	"", " ", "a", "A", "a ", " a", "\ta", "a\n", "a\r\n", "\n",
 	"\x00", "a\x00", "a\x00b", "\x1b[31m", "\x7f",
@@ -48,8 +48,8 @@ func idsAreArbitrary(t *trial) {
 	t.idsAreKept(hostile)
 }
 
-// idsAreKept stores a task under each id before it looks at any, so that ids
-// which the store takes for one another are found out.
+// idsAreKept creates a task with each id before it reads any, to find ids that
+// the store confuses.
 func (t *trial) idsAreKept(ids []string) {
 	for i, id := range ids {
 		r := t.record(id)
@@ -59,7 +59,7 @@ func (t *trial) idsAreKept(ids []string) {
 	for i, id := range ids {
 		r := t.record(id)
 		r.Checkpoint = number("%d", i)
-		t.stored(r, "after Create, beside similar ids")
+		t.stored(r, "after Create, with similar ids stored")
 		r.Checkpoint = number(`{"updated":%d}`, i)
 		t.update(r)
 	}
@@ -67,7 +67,7 @@ func (t *trial) idsAreKept(ids []string) {
 		r := t.record(id)
 		r.Checkpoint = number(`{"updated":%d}`, i)
 		r.Version = 1
-		t.stored(r, "after Update, beside similar ids")
+		t.stored(r, "after Update, with similar ids stored")
 	}
 }
 
@@ -99,12 +99,12 @@ func textsAreArbitrary(t *trial) {
 	}
 }
 
-// broken are strings that are not UTF-8, and what one becomes when it is
-// repaired.
+// broken are strings that are not valid UTF-8, and U+FFFD, which replaces what
+// is not valid.
 var broken = []string{"\xff", "\xfe", "a\xffb", "\xc0\x80", "\xed\xa0\x80", "\xe2\x82", "\ufffd"}
 
-// invalidUTF8IsKept uses strings that are no text. A JSON encoder on the way
-// makes U+FFFD of their bytes, and with that one id of two.
+// invalidUTF8IsKept uses strings that are not valid UTF-8. A JSON encoder
+// replaces their bytes by U+FFFD, which can make two ids one.
 func invalidUTF8IsKept(t *trial) {
 	t.idsAreKept(broken)
 	r := t.record("task")
@@ -118,7 +118,7 @@ func invalidUTF8IsKept(t *trial) {
 	t.stored(r, "with strings that are not UTF-8")
 }
 
-// What a store must take, at least.
+// What a store must accept.
 const (
 	longID      = 10 << 10
 	longText    = 65 << 10
@@ -126,8 +126,8 @@ const (
 	largeRecord = 4 << 20
 )
 
-// long returns a record whose strings are as long as a store must take them;
-// that they end in letter is what tells them from others.
+// long returns a record whose strings are as long as a store must accept, and
+// end in letter.
 func (t *trial) long(letter string) durabletasks.Record {
 	r := t.record(strings.Repeat("i", longID-1) + letter)
 	s := strings.Repeat("s", longText-1) + letter
@@ -143,14 +143,14 @@ func longIsKept(t *trial) {
 		t.create(t.long(letter))
 	}
 	for _, letter := range []string{"a", "b"} {
-		t.stored(t.long(letter), "with long strings, beside similar ones")
+		t.stored(t.long(letter), "with long strings, with similar ones stored")
 		next := t.long(letter)
 		next.StatusMessage, next.Owner, next.Tool = next.Owner+"!", next.Owner+"?", next.Owner+"."
 		t.stored(t.update(next), "with long strings, after Update")
 	}
 }
 
-// many returns a record with as many keys as a store must take.
+// many returns a record with as many keys as a store must accept.
 func (t *trial) many(id string) durabletasks.Record {
 	r := t.record(id)
 	containers := containersOfMany().Clone()
@@ -158,8 +158,8 @@ func (t *trial) many(id string) durabletasks.Record {
 	return r
 }
 
-// containersOfMany returns the containers of a record with many keys. It costs
-// too much to make for each check.
+// containersOfMany returns a record with only the containers of many, which cost
+// too much to build for each check.
 var containersOfMany = sync.OnceValue(func() (r durabletasks.Record) {
 	r.InputRequests, r.InputResponses = make(map[string]wire.JSON), make(map[string]wire.JSON)
 	var keys []string
@@ -182,7 +182,7 @@ func manyKeysAreKept(t *trial) {
 	t.stored(t.update(t.many("updated")), "after Update with many keys")
 }
 
-// largeIsKept has much in every field, almost 4 MiB together.
+// largeIsKept uses a record of almost 4 MiB, spread over many fields.
 func largeIsKept(t *trial) {
 	r := t.many("large")
 	r.StatusMessage, r.Owner = t.long("a").StatusMessage, t.long("b").Owner
@@ -195,7 +195,7 @@ func largeIsKept(t *trial) {
 }
 
 // oversized returns a record of 17 MiB, which is more than package wal and some
-// databases take. Its values are one, so that it is small in memory.
+// databases accept. It is small in memory, because its values are the same.
 func (t *trial) oversized(id string) durabletasks.Record {
 	r := t.record(id)
 	r.InputResponses = make(map[string]wire.JSON)
@@ -224,8 +224,8 @@ func oversizedIsKeptOrRefused(t *trial) {
 	}
 }
 
-// fits reports whether a call with an oversized record succeeded. It may fail
-// only for the size.
+// fits reports whether a call with an oversized record succeeded. It may only
+// fail with a *TooLargeError.
 func (t *trial) fits(err error, call string) bool {
 	if err == nil {
 		return true
@@ -235,7 +235,7 @@ func (t *trial) fits(err error, call string) bool {
 		t.fatalf("%s: got %s, want none or a *TooLargeError", call, quoteError(err))
 	}
 	if tooLarge.Limit < largeRecord {
-		t.fatalf("%s: the *TooLargeError names a limit of %d bytes; a store takes records of %d", call, tooLarge.Limit, largeRecord)
+		t.fatalf("%s: the *TooLargeError has the Limit %d, but a store must accept records of %d bytes", call, tooLarge.Limit, largeRecord)
 	}
 	return false
 }

@@ -41,7 +41,7 @@ var stringDefects = []defect{
 		also:  []string{"S11/hostile-strings-and-json-survive", "S15/long-strings-are-kept", "Scanner/shows-every-id"},
 	},
 	{
-		name: "the empty id is none",
+		name: "the empty id is refused",
 		plant: func(p *planted) {
 			p.create = func(c ctx, r record) error {
 				if r.ID == "" {
@@ -176,7 +176,7 @@ var stringDefects = []defect{
 		fails: []string{"S15/oversized-records-are-kept-or-refused"},
 	},
 	{
-		name:  "records have 8 MiB, and the error for more is one of the database",
+		name:  "records have 8 MiB, and the error for more is the database's",
 		plant: func(p *planted) { limit(p, 8<<20, func(int) error { return errors.New("packet too large") }) },
 		fails: []string{"S15/oversized-records-are-kept-or-refused"},
 	},

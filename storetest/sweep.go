@@ -14,9 +14,9 @@ var sweepChecks = []check{
 	{"S10", "empty-store-sweeps-nothing", 0, sweepOfEmpty},
 	{"S10", "expired-are-counted-and-removed", 0, sweepCounts},
 	{"S10", "expired-by-the-clock-are-counted", needsAdvance, sweepByClock},
-	{"S10", "time-given-decides", 0, sweepGoesByItsArgument},
-	{"S10", "any-time-is-a-moment", 0, sweepTakesAnyTime},
-	{"S10", "earlier-time-leaves-what-expired-since", 0, earlierSweepLeaves},
+	{"S10", "argument-decides", 0, sweepGoesByItsArgument},
+	{"S10", "any-time-is-accepted", 0, sweepAcceptsAnyTime},
+	{"S10", "earlier-time-keeps-what-expired-later", 0, earlierSweepKeeps},
 	{"S10", "changed-ttl-counts", 0, sweepGoesByCurrentTTL},
 	{"S10", "swept-ids-are-free", 0, sweptIDsAreFree},
 	{"S10", "no-limit-is-never-swept", 0, noLimitIsNeverSwept},
@@ -24,8 +24,8 @@ var sweepChecks = []check{
 	{"S10", "concurrent-sweeps-count-once", 0, concurrentSweepsCountOnce},
 	{"S10", "update-and-sweep-agree", 0, updateAndSweepAgree},
 	{"S10", "reopen-removes-nothing", needsReopen, reopenRemovesNothing},
-	{"S10", "clock-that-went-back-finds-all", needsAdvance | needsRewind, clockWentBack},
-	{"S10", "clock-that-went-back-finds-all-after-a-reopen", needsAdvance | needsRewind | needsReopen, clockWentBackReopened},
+	{"S10", "clock-set-back-finds-all", needsAdvance | needsRewind, clockSetBack},
+	{"S10", "clock-set-back-finds-all-after-a-reopen", needsAdvance | needsRewind | needsReopen, clockSetBackReopened},
 }
 
 func sweepOfEmpty(t *trial) {
@@ -76,12 +76,12 @@ func sweepGoesByItsArgument(t *trial) {
 	t.sweep(at.Add(-time.Millisecond), 0)
 	t.stored(r, "after Sweeps before its expiry")
 	t.sweep(at, 1)
-	t.expired("task", "swept at exactly its expiry")
+	t.expired("task", "which was swept at exactly its expiry")
 }
 
-// sweepTakesAnyTime sweeps at times that are not in UTC, no whole
-// milliseconds, and far off.
-func sweepTakesAnyTime(t *trial) {
+// sweepAcceptsAnyTime sweeps at times that are not in UTC, not whole
+// milliseconds, or far away.
+func sweepAcceptsAnyTime(t *trial) {
 	r := t.expiring("task", time.Hour)
 	t.create(r)
 	at := r.CreatedAt.Add(time.Hour)
@@ -94,7 +94,7 @@ func sweepTakesAnyTime(t *trial) {
 		at.Add(-time.Nanosecond),
 	} {
 		if n, err := t.store.Sweep(context.Background(), early); err != nil || n != 0 {
-			t.fatalf("Sweep %v before the only expiry, at %v: got %d and %s, want 0", at.Sub(early), early, n, quoteError(err))
+			t.fatalf("Sweep at %v of a record that expires at %v: got %d and %s, want 0", early, at, n, quoteError(err))
 		}
 		t.stored(r, fmt.Sprintf("after a Sweep at %v, before its expiry", early))
 	}
@@ -105,21 +105,21 @@ func sweepTakesAnyTime(t *trial) {
 		time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC),
 	} {
 		if n, err := t.store.Sweep(context.Background(), late); err != nil || n != 1 {
-			t.fatalf("Sweep at %v of a record that is expired from %v on: got %d and %s, want 1", late, at, n, quoteError(err))
+			t.fatalf("Sweep at %v of a record that expires at %v: got %d and %s, want 1", late, at, n, quoteError(err))
 		}
 		t.create(r)
 	}
 }
 
-// earlierSweepLeaves needs no clock: the task has been expired for an hour.
-func earlierSweepLeaves(t *trial) {
+// earlierSweepKeeps needs no clock: the task expired an hour ago.
+func earlierSweepKeeps(t *trial) {
 	r := t.expiring("task", time.Hour)
 	r.CreatedAt = r.CreatedAt.Add(-2 * time.Hour)
 	t.create(r)
 	at := r.CreatedAt.Add(time.Hour)
 	for _, early := range []time.Time{{}, r.CreatedAt, at.Add(-time.Millisecond)} {
 		if n, err := t.store.Sweep(context.Background(), early); err != nil || n != 0 {
-			t.fatalf("Sweep at %v, when nothing was expired yet, but one record is now: got %d and %s, want 0", early, n, quoteError(err))
+			t.fatalf("Sweep at %v of a record that expired at %v, an hour ago: got %d and %s, want 0", early, at, n, quoteError(err))
 		}
 	}
 	t.sweep(at, 1)
@@ -134,9 +134,9 @@ func sweepGoesByCurrentTTL(t *trial) {
 	t.setTTL("taken away", durabletasks.NoLimit)
 	t.setTTL("given", time.Hour)
 	t.sweep(t.began.Add(24*time.Hour), 2)
-	t.expired("shorter", "swept after its TTL was lowered")
-	t.expired("given", "swept after it was given a TTL")
-	t.fresh("longer", "after a Sweep before its raised TTL")
+	t.expired("shorter", "which was swept after its TTL was lowered")
+	t.expired("given", "which was swept after it got a TTL")
+	t.fresh("longer", "after a Sweep before its new, later expiry")
 	t.fresh("taken away", "with NoLimit, after a Sweep")
 }
 
@@ -164,7 +164,7 @@ func noLimitIsNeverSwept(t *trial) {
 	t.fresh("task", "with NoLimit, after a Sweep in the year 9999")
 }
 
-// manyAreSwept has more records than a store removes in one batch.
+// manyAreSwept creates more records than stores remove in one batch.
 func manyAreSwept(t *trial) {
 	crowd := t.crowd(1100, func(i int) durabletasks.Record { return t.expiring(fmt.Sprint("short ", i), time.Hour) })
 	t.create(t.expiring("long", 48*time.Hour))
@@ -186,18 +186,19 @@ func concurrentSweepsCountOnce(t *trial) {
 		t.parallel(sweepers, func(int) {
 			k, err := t.store.Sweep(context.Background(), t.began.Add(time.Hour))
 			if err != nil {
-				t.fatalf("Sweep beside others: %v", err)
+				t.fatalf("concurrent Sweep: %v", err)
 			}
 			swept.Add(int64(k))
 		})
 		if got := swept.Load(); got != n {
-			t.fatalf("%d concurrent Sweeps of %d records counted %d", sweepers, n, got)
+			t.fatalf("%d concurrent Sweeps returned %d in total, but %d records had expired", sweepers, got, n)
 		}
 	}
 }
 
-// updateAndSweepAgree raises TTLs while a Sweep removes what was expired with
-// the old ones. Either comes first, and both must say so.
+// updateAndSweepAgree removes TTLs while a Sweep removes the records that had
+// expired with them. For each record one of the two comes first, and the results
+// of both must agree.
 func updateAndSweepAgree(t *trial) {
 	const tasks = 8
 	for round := range t.rounds(30) {
@@ -207,7 +208,7 @@ func updateAndSweepAgree(t *trial) {
 		}
 		swept := 0
 		var errs [tasks]error
-		begins := make(chan struct{}) // the Sweep
+		begins := make(chan struct{}) // closed when the Sweep begins
 		t.parallel(tasks+1, func(i int) {
 			if i < tasks {
 				if round%2 == 1 {
@@ -217,31 +218,31 @@ func updateAndSweepAgree(t *trial) {
 				return
 			}
 			for range round {
-				runtime.Gosched() // to some of the others
+				runtime.Gosched() // let some of the others run
 			}
 			close(begins)
 			var err error
 			if swept, err = t.store.Sweep(context.Background(), t.began.Add(time.Hour)); err != nil {
-				t.fatalf("Sweep beside Updates: %v", err)
+				t.fatalf("Sweep concurrent with Updates: %v", err)
 			}
 		})
 		gone := 0
 		for i, err := range errs {
 			if err != nil {
-				t.wants(err, durabletasks.ErrNotFound, "Update that takes the TTL away, beside a Sweep")
-				t.gone(id(i), "which a Sweep has removed before its Update")
+				t.wants(err, durabletasks.ErrNotFound, "Update that removes the TTL, concurrent with a Sweep")
+				t.gone(id(i), "whose Update, concurrent with a Sweep, reported that it was not found")
 				gone++
 				continue
 			}
-			t.stored(at(1, t.record(id(i))), "whose TTL an Update has taken away, beside a Sweep")
+			t.stored(at(1, t.record(id(i))), "whose TTL was removed by an Update concurrent with a Sweep")
 		}
 		if swept != gone {
-			t.fatalf("Sweep counted %d records, but %d Updates beside it found none", swept, gone)
+			t.fatalf("Sweep returned %d, but %d concurrent Updates did not find their record", swept, gone)
 		}
 	}
 }
 
-// reopenRemovesNothing needs no clock: the tasks have been expired for an hour.
+// reopenRemovesNothing needs no clock: the tasks expired an hour ago.
 func reopenRemovesNothing(t *trial) {
 	for i, status := range statuses {
 		r := t.expiring(fmt.Sprint("task ", i), time.Hour)
@@ -257,13 +258,13 @@ func reopenRemovesNothing(t *trial) {
 	}
 }
 
-func clockWentBack(t *trial) { t.clockGoesBack(func() {}) }
+func clockSetBack(t *trial) { t.setClockBack(func() {}) }
 
-func clockWentBackReopened(t *trial) { t.clockGoesBack(t.reopen) }
+func clockSetBackReopened(t *trial) { t.setClockBack(t.reopen) }
 
-// clockGoesBack puts the clock ahead, uses the store, and puts the clock back.
-// Nobody has swept, so what had seemed expired is there again.
-func (t *trial) clockGoesBack(meanwhile func()) {
+// setClockBack sets the clock ahead, uses the store, and sets the clock back.
+// Nothing was swept, so the records that seemed expired must be there again.
+func (t *trial) setClockBack(between func()) {
 	ctx := context.Background()
 	var want []durabletasks.Record
 	for i := range statuses {
@@ -273,23 +274,23 @@ func (t *trial) clockGoesBack(meanwhile func()) {
 	}
 	const ahead = 1000 * 24 * time.Hour
 	t.advance(ahead)
-	meanwhile()
+	between()
 	for _, r := range want {
-		t.expired(r.ID, "when the clock was ahead")
+		t.expired(r.ID, "while the clock was ahead")
 		err := t.store.Update(ctx, at(1, t.record(r.ID)))
-		t.wants(err, durabletasks.ErrNotFound, "Update of a task that is expired, when the clock was ahead")
+		t.wants(err, durabletasks.ErrNotFound, "Update of an expired task while the clock was ahead")
 	}
 	t.create(t.record("new"))
 	t.update(t.record("new"))
 	t.sweep(t.began, 0)
-	meanwhile()
+	between()
 	t.advance(-ahead)
 	for _, r := range want {
-		t.stored(r, "when the clock had been ahead and was put right")
+		t.stored(r, "after the clock was ahead and was set back")
 	}
-	meanwhile()
+	between()
 	for _, r := range want {
-		t.stored(r, "when the clock had been ahead and was put right")
+		t.stored(r, "after the clock was ahead and was set back")
 	}
 	t.sweep(t.began.Add(ahead), len(want))
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks"
 )
 
-// trial is one check being run against one store. Its methods may be called
-// by the goroutines that the check starts.
+// trial is one run of a check against one store. Its methods may be called by
+// the goroutines that the check starts.
 type trial struct {
 	tb      testing.TB
 	subject Subject
@@ -31,22 +31,22 @@ type trial struct {
 	skip    string
 
 	given     func() time.Time // the subject's own Now
-	elsewhere func() time.Time // the time that a store goes by which goes by the wrong one
+	elsewhere func() time.Time // the clock that a store uses if it uses the wrong one
 	hurried   bool             // go test's -timeout leaves less than the subject's Timeout
-	hung      *atomic.Bool     // it did not end
+	hung      *atomic.Bool     // the check did not end
 
-	reopenedSame bool // Reopen returned what it was given
+	reopenedSame bool // Reopen returned its argument
 }
 
-// failures are what has failed, for a check's goroutines to add to.
+// failures are the failures of a check. The check's goroutines add to them.
 type failures struct {
 	mu    sync.Mutex
 	texts []string
 	hint  string
 }
 
-// add adds a failure, unless there are some already: checks that repeat
-// something would repeat the failure as well.
+// add adds a failure, unless there are several: a check that repeats something
+// also repeats its failure.
 func (f *failures) add(text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,8 +69,8 @@ func (f *failures) String() string {
 	return strings.Join(f.texts, "\n") + f.hint
 }
 
-// newTrial returns a trial of the subject for the test tb; short as rounds has
-// it.
+// newTrial returns a trial of the subject for the test tb. If short is set,
+// checks repeat less.
 func newTrial(tb testing.TB, s Subject, short bool) *trial {
 	given, elsewhere := s.Now, time.Now
 	if s.Now == nil {
@@ -82,8 +82,7 @@ func newTrial(tb testing.TB, s Subject, short bool) *trial {
 	}
 	t := &trial{tb: tb, subject: s, short: short, calls: new(calls), failed: new(failures), hung: new(atomic.Bool), stop: runtime.Goexit}
 	t.given, t.elsewhere = given, elsewhere
-	// What fails after go test has ended the process by its own -timeout is
-	// never printed.
+	// When go test's own -timeout ends the process, failures are not printed.
 	if tb, ok := tb.(interface{ Deadline() (time.Time, bool) }); ok {
 		if deadline, ok := tb.Deadline(); ok {
 			left := max(time.Until(deadline)/2, time.Millisecond)
@@ -94,14 +93,13 @@ func newTrial(tb testing.TB, s Subject, short bool) *trial {
 	return t
 }
 
-// run runs the check and reports to the trial's test.
+// run runs the check and reports the result to the trial's test.
 func (c check) run(t *trial) {
 	t.tb.Helper()
 	t.attempt(c, func() { t.perform(c) })
 }
 
-// attempt calls perform, which performs the check, and reports what came of
-// it.
+// attempt calls perform, which performs the check, and reports the result.
 func (t *trial) attempt(c check, perform func()) {
 	tb := t.tb
 	tb.Helper()
@@ -117,8 +115,8 @@ func (t *trial) attempt(c check, perform func()) {
 	}
 }
 
-// await returns when f has returned or the time for it is over. A goroutine
-// that hangs is left behind: nothing can end it but the process's end.
+// await calls f and returns when f has returned or timed out. Nothing can end a
+// goroutine that hangs, so await leaves it behind.
 func (t *trial) await(f func()) {
 	t.timeout = time.NewTimer(t.subject.Timeout)
 	defer t.timeout.Stop()
@@ -130,12 +128,12 @@ func (t *trial) await(f func()) {
 	select {
 	case <-ended:
 	case <-t.timeout.C:
-		t.hung.Store(true) // what hangs may still look at the trial
-		t.errorf("the check did not end in %v; calls that have not returned: %s\n\n%s", t.subject.Timeout, t.calls.names(), stacks(""))
+		t.hung.Store(true) // not a plain field: what hangs may still use the trial
+		t.errorf("the check did not end within %v; calls that have not returned: %s\n\n%s", t.subject.Timeout, t.calls.names(), stacks(""))
 	}
 }
 
-// stacks returns the stacks of the goroutines whose first line has this text.
+// stacks returns the stacks of the goroutines whose first line contains text.
 func stacks(text string) string {
 	all := make([]byte, 256<<10)
 	all = all[:runtime.Stack(all, true)]
@@ -167,13 +165,13 @@ func (t *trial) perform(c check) {
 		return
 	}
 	if c.needs&needsRewind != 0 && !t.canGoBack() {
-		t.skip = "skipped, because Subject.Advance does not move the time back"
+		t.skip = "skipped, because Subject.Advance does not set the time back"
 		return
 	}
 	c.f(t)
 }
 
-// open calls one of the subject's functions that return a store.
+// open calls f, the subject's function of this name, which returns a store.
 func (t *trial) open(name string, f func(testing.TB) durabletasks.TaskStore) *watched {
 	ended := t.calls.begin("%s", name)
 	defer func() {
@@ -196,7 +194,7 @@ func (t *trial) close() {
 			continue
 		}
 		if err := store.Close(); err != nil {
-			t.errorf("Close, when the check had ended: %v", err)
+			t.errorf("Close at the end of the check: %v", err)
 		}
 	}
 }
@@ -220,7 +218,7 @@ func (t *trial) reopen() {
 	t.reopenedSame = sameStore(old, t.store.TaskStore)
 }
 
-// now returns the store's time in whole milliseconds, as the engine stamps it.
+// now returns the store's time in UTC and whole milliseconds, as in records.
 func (t *trial) now() time.Time {
 	return t.subject.Now().UTC().Truncate(time.Millisecond)
 }
@@ -230,11 +228,11 @@ func (t *trial) advance(d time.Duration) {
 	want := t.subject.Now().Add(d)
 	t.subject.Advance(d)
 	if now := t.subject.Now(); !now.Equal(want) {
-		t.fatalf("Subject.Advance(%v) moved Subject.Now by %v: the time must stand still but for Advance", d, d+now.Sub(want))
+		t.fatalf("Subject.Advance(%v) moved Subject.Now by %v; only Advance may move the time", d, d+now.Sub(want))
 	}
 }
 
-// canGoBack reports whether the store's time can be moved back.
+// canGoBack reports whether the store's time can be set back.
 func (t *trial) canGoBack() bool {
 	before := t.subject.Now()
 	t.subject.Advance(-time.Millisecond)
@@ -245,8 +243,8 @@ func (t *trial) canGoBack() bool {
 	return true
 }
 
-// rounds returns how often a check repeats something: n times, or a few if it
-// is to be short.
+// rounds returns how often a check repeats something: n times, or less if the
+// trial is short.
 func (t *trial) rounds(n int) int {
 	if t.short {
 		return max(n/5, 6)
@@ -265,8 +263,8 @@ func (t *trial) fatalf(format string, args ...any) {
 	t.stop()
 }
 
-// parallel calls f(0) to f(n-1) at the same time and returns when all have
-// returned. If something has failed by then, the check ends.
+// parallel calls f(0) to f(n-1) at the same time and waits for all of them. If
+// anything has failed by then, it ends the calling goroutine.
 func (t *trial) parallel(n int, f func(i int)) {
 	start := make(chan struct{})
 	var group sync.WaitGroup
@@ -303,8 +301,8 @@ func (t *trial) get(id string) durabletasks.Record {
 	return r
 }
 
-// update replaces the record of a task, which must succeed, and returns what
-// must be stored now.
+// update replaces the record of a task, which must succeed, and returns the
+// record that must now be stored.
 func (t *trial) update(next durabletasks.Record) durabletasks.Record {
 	if err := t.store.Update(context.Background(), next); err != nil {
 		t.fatalf("Update of task %s from version %d: %v", clip(next.ID), next.Version, err)
@@ -321,7 +319,8 @@ func (t *trial) sweep(now time.Time, n int) {
 	}
 }
 
-// stored checks that the store has exactly this record; when says after what.
+// stored checks that Get returns exactly this record; when describes the
+// situation.
 func (t *trial) stored(want durabletasks.Record, when string) {
 	r, err := t.store.Get(context.Background(), want.ID)
 	if err != nil {
@@ -330,14 +329,14 @@ func (t *trial) stored(want durabletasks.Record, when string) {
 	t.same(r, want, when)
 }
 
-// same checks that got, which the store handed out, is the record want.
+// same checks that got, which the store returned, is equal to want.
 func (t *trial) same(got, want durabletasks.Record, when string) {
 	if d := diff(got, want); d != "" {
 		t.fatalf("task %s %s: %s", clip(want.ID), when, d)
 	}
 }
 
-// gone checks that neither a read nor a write finds the task.
+// gone checks that neither Get nor Update finds the task.
 func (t *trial) gone(id, when string) {
 	_, err := t.store.Get(context.Background(), id)
 	t.wants(err, durabletasks.ErrNotFound, "Get of task %s %s", clip(id), when)
@@ -345,7 +344,7 @@ func (t *trial) gone(id, when string) {
 	t.wants(err, durabletasks.ErrNotFound, "Update of task %s %s", clip(id), when)
 }
 
-// wants checks the error of a call that has to fail.
+// wants checks the error of a call that must fail.
 func (t *trial) wants(err, want error, call string, args ...any) {
 	if errors.Is(err, want) {
 		return

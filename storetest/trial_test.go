@@ -51,12 +51,12 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 				s := subject(func(p *planted) {
 					p.update = func(ctx, record) error { select {} }
 				})
-				s.Timeout = 2 * time.Second // in which it must come as far as to that call
+				s.Timeout = 2 * time.Second // enough to get to that call
 				return s
 			}(),
 			check: check,
 			want: []string{
-				`the check did not end in 2s; calls that have not returned: Update of task "task" from version 0`,
+				`the check did not end within 2s; calls that have not returned: Update of task "task" from version 0`,
 				"goroutine ",
 			},
 		},
@@ -102,7 +102,7 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 				p.close = func() error { return errors.New("disk full") }
 			}),
 			check: check,
-			want:  []string{"Close, when the check had ended: disk full"},
+			want:  []string{"Close at the end of the check: disk full"},
 		},
 		"a panic in New": {
 			subject: storetest.Subject{New: func(testing.TB) durabletasks.TaskStore { panic("no directory") }},
@@ -136,7 +136,7 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 				return s
 			}(),
 			check: "S11/versions-survive",
-			want:  []string{"got error", "Hint: what Subject.Reopen opens has nothing of what was stored before"},
+			want:  []string{"got error", "Hint: the store that Subject.Reopen returned has none of the records"},
 		},
 		"a store on the system's clock": {
 			subject: func() storetest.Subject {
@@ -146,12 +146,12 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 				return s
 			}(),
 			check: "S09/expiry-includes-its-moment",
-			want:  []string{"Hint: the store does not go by the time of the Subject, 2026-01-01 00:00:00 +0000 UTC, but by one near 20"},
+			want:  []string{"Hint: the clock of the Subject says 2026-01-01 00:00:00 +0000 UTC, but the store uses one that says about 20"},
 		},
 		"a store on a clock that the subject does not have": {
 			subject: subjectBy(new(storetest.Clock).Now, func(*planted) {}),
-			check:   "S09/ttl-made-shorter-than-the-task-is-old",
-			want:    []string{"Hint: the store does not go by the time of the Subject, 20", "but by one near 2026-01-01 00:00:00 +0000 UTC"},
+			check:   "S09/ttl-lowered-below-the-age",
+			want:    []string{"Hint: the clock of the Subject says 20", "but the store uses one that says about 2026-01-01 00:00:00 +0000 UTC"},
 		},
 		"times that print alike": {
 			subject: subject(func(p *planted) {
@@ -171,7 +171,7 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 				Advance: func(time.Duration) {},
 			},
 			check: "S09/expiry-includes-its-moment",
-			want:  []string{"the time must stand still but for Advance"},
+			want:  []string{"only Advance may move the time"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestFailureSaysWhatAndWhy(t *testing.T) {
 	}
 }
 
-// onlyStore hides what a store has beyond a TaskStore.
+// onlyStore hides the optional interfaces of a store.
 type onlyStore struct{ durabletasks.TaskStore }
 
 func TestMissingSeamsSkip(t *testing.T) {
@@ -217,7 +217,7 @@ func TestMissingSeamsSkip(t *testing.T) {
 	}
 }
 
-// TestNoHintForTheStoresOwnMistakes has defects that look like those of a
+// TestNoHintForTheStoresOwnMistakes uses defects that look like mistakes in the
 // subject.
 func TestNoHintForTheStoresOwnMistakes(t *testing.T) {
 	for check, plant := range map[string]func(*planted){
@@ -237,7 +237,7 @@ func TestNoHintForTheStoresOwnMistakes(t *testing.T) {
 	}
 }
 
-// TestHangsBeforeTheDeadline has a deadline as go test's -timeout makes it.
+// TestHangsBeforeTheDeadline has a deadline, as go test's -timeout sets one.
 func TestHangsBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
 	s := subject(func(p *planted) { p.create = func(ctx, record) error { select {} } })
@@ -251,7 +251,7 @@ func TestHangsBeforeTheDeadline(t *testing.T) {
 		if strings.Contains(outcome.Failure, "calls that have not returned: Create of task") {
 			failed++
 		}
-		if strings.Contains(outcome.Skip, "checks before it did not end") {
+		if strings.Contains(outcome.Skip, "earlier checks did not end") {
 			skipped++
 		}
 	}
@@ -266,7 +266,7 @@ func TestHangsEndTheSuite(t *testing.T) {
 	s.Timeout = 20 * time.Millisecond
 	failed := 0
 	for _, outcome := range storetest.OutcomesBefore(t, s, time.Time{}) {
-		if strings.Contains(outcome.Failure, "did not end in 20ms") {
+		if strings.Contains(outcome.Failure, "did not end within 20ms") {
 			failed++
 		}
 	}

@@ -31,7 +31,7 @@ func createStoresZero(t *trial) {
 		r.Version = version
 		t.create(r)
 		if got := t.get(r.ID).Version; got != 0 {
-			t.fatalf("Create of a record that says version %d stored version %d", version, got)
+			t.fatalf("Create of a record with version %d stored version %d, want 0", version, got)
 		}
 		t.update(at(0, r))
 	}
@@ -45,11 +45,11 @@ func eachUpdateAddsOne(t *trial) {
 		r.StatusMessage = fmt.Sprint(version)
 		t.update(at(version, r))
 		if got := t.get("task").Version; got != version+1 {
-			t.fatalf("Update from version %d stored version %d", version, got)
+			t.fatalf("Update from version %d stored version %d, want %d", version, got, version+1)
 		}
 	}
 	if got := t.get("other").Version; got != 0 {
-		t.fatalf("updates of another task raised the version to %d", got)
+		t.fatalf("Updates of another task raised the version to %d", got)
 	}
 }
 
@@ -59,7 +59,7 @@ func unchangedAddsOne(t *trial) {
 	for version := range int64(3) {
 		r = t.update(r)
 		if got := t.get("task").Version; got != version+1 {
-			t.fatalf("Update from version %d that changes nothing stored version %d", version, got)
+			t.fatalf("Update from version %d that changes nothing stored version %d, want %d", version, got, version+1)
 		}
 	}
 }
@@ -71,29 +71,29 @@ func recreatedStartsAtZero(t *trial) {
 	t.sweep(r.CreatedAt.Add(time.Hour), 1)
 	t.create(r)
 	if got := t.get("task").Version; got != 0 {
-		t.fatalf("Create with the id of a task that was swept stored version %d", got)
+		t.fatalf("Create with the id of a task that was swept stored version %d, want 0", got)
 	}
 }
 
-// hundredsAreCounted goes beyond the versions that one byte holds.
+// hundredsAreCounted goes beyond what a byte can count.
 func hundredsAreCounted(t *trial) {
 	r := t.record("task")
 	t.create(r)
 	for range 300 {
 		r = t.update(r)
 	}
-	t.stored(r, "after 300 updates")
+	t.stored(r, "after 300 Updates")
 }
 
-// refused checks that an Update from a version that is not the stored one is
-// a conflict, and that the task stays as stored.
+// refused checks that an Update from a version other than the stored one is a
+// conflict and changes nothing.
 func (t *trial) refused(next, stored durabletasks.Record) {
 	err := t.store.Update(context.Background(), next)
 	t.conflicts(err, "Update from version %d of a task at version %d", next.Version, stored.Version)
-	t.stored(stored, "after an Update that was refused")
+	t.stored(stored, "after a refused Update")
 }
 
-// conflicts checks that err is a conflict in both of its forms.
+// conflicts checks that err is a *ConflictError and wraps ErrConflict.
 func (t *trial) conflicts(err error, call string, args ...any) {
 	if conflict(err) == nil || !errors.Is(err, durabletasks.ErrConflict) {
 		t.fatalf("%s: got %s, want a *ConflictError", fmt.Sprintf(call, args...), quoteError(err))
@@ -141,8 +141,8 @@ func conflictNamesVersions(t *trial) {
 	}
 }
 
-// timesDecideNothing updates with times that stand still and go back: the
-// right version wins, and a wrong one loses whatever its times say.
+// timesDecideNothing updates with times that do not change or go back. The
+// stored version must win and another must lose, whatever the times are.
 func timesDecideNothing(t *trial) {
 	r := t.record("task")
 	t.create(r)
@@ -152,7 +152,7 @@ func timesDecideNothing(t *trial) {
 		r.StatusMessage = fmt.Sprint("from version ", version)
 		stale := r
 		r = t.update(r)
-		t.stored(r, fmt.Sprintf("updated with a time moved by %v", shift))
+		t.stored(r, fmt.Sprintf("updated with a LastUpdatedAt moved by %v", shift))
 
 		stale.StatusMessage = "stale"
 		t.refused(stale, r)
@@ -168,8 +168,8 @@ func oneUpdateWins(t *trial) {
 	}
 }
 
-// oneUpdates lets several callers, spread over the instances, race for every
-// status that a task can have. The winner's record must be stored whole.
+// oneUpdates has several callers, spread over the instances, race to update a
+// task from one version. The whole record of the winner must be stored.
 func (t *trial) oneUpdates(id string, version int64, instances []*trial) {
 	const writers = 8
 	var errs [writers]error
@@ -179,15 +179,15 @@ func (t *trial) oneUpdates(id string, version int64, instances []*trial) {
 	winner := -1
 	for i, err := range errs {
 		if err != nil {
-			t.conflicts(err, "Update from version %d, beside others", version)
+			t.conflicts(err, "concurrent Update from version %d", version)
 		} else if winner >= 0 {
-			t.fatalf("two concurrent Updates from version %d succeeded", version)
+			t.fatalf("two concurrent Updates from version %d succeeded, want one", version)
 		} else {
 			winner = i
 		}
 	}
 	if winner < 0 {
-		t.fatalf("none of %d concurrent Updates from version %d succeeded", writers, version)
+		t.fatalf("none of %d concurrent Updates from version %d succeeded, want one", writers, version)
 	}
 	want := at(version+1, t.full(id, winner))
 	for _, t := range instances {
@@ -195,7 +195,7 @@ func (t *trial) oneUpdates(id string, version int64, instances []*trial) {
 	}
 }
 
-// noUpdateIsLost lets writers add to one counter by reading and updating.
+// noUpdateIsLost has writers increment one counter by Get and Update.
 func noUpdateIsLost(t *trial) {
 	const writers = 4
 	increments := t.rounds(20)
@@ -214,9 +214,9 @@ func noUpdateIsLost(t *trial) {
 			if err := t.store.Update(context.Background(), r); err == nil {
 				done++
 			} else {
-				t.conflicts(err, "Update from version %d, beside others", r.Version)
+				t.conflicts(err, "concurrent Update from version %d", r.Version)
 				if conflicts.Add(1) > int64(writers*writers*increments) {
-					t.fatalf("more conflicts than %d writers can have in %d updates", writers, writers*increments)
+					t.fatalf("%d writers had more conflicts than %d Updates can cause", writers, writers*increments)
 				}
 			}
 		}
@@ -224,5 +224,5 @@ func noUpdateIsLost(t *trial) {
 	want := r
 	want.Checkpoint = number("%d", writers*increments)
 	want.Version = int64(writers * increments)
-	t.stored(want, "after concurrent counting")
+	t.stored(want, "after concurrent increments")
 }

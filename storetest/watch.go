@@ -9,66 +9,67 @@ import (
 )
 
 var watchChecks = []check{
-	{watcher, "tells-of-other-instances", needsWatcher | needsShare, watchTells},
+	{watcher, "reports-other-instances", needsWatcher | needsShare, watchTells},
 	{watcher, "changed-may-call-the-store", needsWatcher | needsShare, watchMayCall},
 	{watcher, "ends-with-its-context", needsWatcher, watchEndsWithContext},
 	{watcher, "ends-with-close", needsWatcher, watchEndsWithClose},
 }
 
-// watch is a Watch that runs.
+// watch is a running Watch.
 type watch struct {
-	told  chan string // the ids that changed was called with
-	ended chan error  // what Watch returned
+	changed  chan string // the ids that changed was called with
+	returned chan error  // what Watch returned
 }
 
-// watch starts a Watch that calls changed, if it is not nil, beside telling.
+// watch starts a Watch. It calls changed, if that is not nil, with each id.
 func (t *trial) watch(ctx context.Context, changed func(id string)) *watch {
-	w := &watch{told: make(chan string, 1000), ended: make(chan error, 1)}
+	w := &watch{changed: make(chan string, 1000), returned: make(chan error, 1)}
 	go func() {
-		w.ended <- t.store.Watch(ctx, func(id string) {
+		w.returned <- t.store.Watch(ctx, func(id string) {
 			if changed != nil {
 				changed(id)
 			}
 			select {
-			case w.told <- id:
-			default: // nobody looks any more
+			case w.changed <- id:
+			default: // nobody reads them any more
 			}
 		})
 	}()
 	return w
 }
 
-// patience is how long a watch may take to tell of something.
+// patience is how long a Watch may take to report a change.
 func (t *trial) patience() <-chan time.Time { return time.After(t.subject.Timeout / 2) }
 
-// await waits until the watch tells of the task.
+// await waits until the Watch calls changed with the id.
 func (w *watch) await(t *trial, id, of string) {
 	patience := t.patience()
 	for {
 		select {
-		case told := <-w.told:
-			if told == id {
+		case changed := <-w.changed:
+			if changed == id {
 				return
 			}
-		case err := <-w.ended:
-			t.fatalf("Watch ended before its context: %s", quoteError(err))
+		case err := <-w.returned:
+			t.fatalf("Watch returned before its context ended: %s", quoteError(err))
 		case <-patience:
-			t.fatalf("Watch did not call changed with task %s after %s", clip(id), of)
+			t.fatalf("Watch did not call changed with task %s within %v after %s", clip(id), t.subject.Timeout/2, of)
 		}
 	}
 }
 
-// begun returns when the watch tells of what another instance does. Nobody
-// can know when a Watch has begun, so that instance updates a task until then.
+// begun returns when the Watch reports changes by another instance. There is no
+// other way to know that it has begun, so that instance updates a task until
+// then.
 func (w *watch) begun(t, other *trial) {
 	patience := t.patience()
 	other.create(t.record("first"))
 	for version := int64(0); ; version++ {
 		select {
-		case <-w.told:
+		case <-w.changed:
 			return
-		case err := <-w.ended:
-			t.fatalf("Watch ended before its context: %s", quoteError(err))
+		case err := <-w.returned:
+			t.fatalf("Watch returned before its context ended: %s", quoteError(err))
 		case <-patience:
 			t.fatalf("Watch did not call changed while another instance updated a task %d times", version)
 		case <-time.After(10 * time.Millisecond):
@@ -81,10 +82,10 @@ func (w *watch) begun(t, other *trial) {
 func (w *watch) end(t *trial, cancel context.CancelFunc) {
 	cancel()
 	select {
-	case err := <-w.ended:
+	case err := <-w.returned:
 		t.wants(err, context.Canceled, "Watch whose context was cancelled")
 	case <-t.patience():
-		t.fatalf("Watch did not return when its context was cancelled")
+		t.fatalf("Watch did not return after its context was cancelled")
 	}
 }
 
@@ -106,8 +107,8 @@ func watchTells(t *trial) {
 	w.end(t, cancel)
 }
 
-// watchMayCall reads and writes each task that changed is called with, as an
-// engine does. A store that holds a lock meanwhile hangs here.
+// watchMayCall reads and writes each task that changed is called with, as the
+// engine does. A store that holds a lock during changed hangs here.
 func watchMayCall(t *trial) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -127,7 +128,7 @@ func watchMayCall(t *trial) {
 	other.create(t.record("task"))
 	w.await(t, "task", "another instance created it")
 	w.end(t, cancel)
-	t.stored(at(1, t.full("task", 1)), "after it was updated by changed")
+	t.stored(at(1, t.full("task", 1)), "after changed updated it")
 }
 
 func watchEndsWithContext(t *trial) {
@@ -143,13 +144,13 @@ func watchEndsWithContext(t *trial) {
 func watchEndsWithClose(t *trial) {
 	w := t.watch(context.Background(), nil)
 	if err := t.store.Close(); err != nil {
-		t.fatalf("Close beside a Watch: %v", err)
+		t.fatalf("Close during a Watch: %v", err)
 	}
 	select {
-	case err := <-w.ended:
-		t.wants(err, durabletasks.ErrClosed, "Watch of a store that was closed")
+	case err := <-w.returned:
+		t.wants(err, durabletasks.ErrClosed, "Watch during which the store was closed")
 	case <-t.patience():
-		t.fatalf("Watch did not return when the store was closed")
+		t.fatalf("Watch did not return after the store was closed")
 	}
 	err := t.store.Watch(context.Background(), func(string) {})
 	t.wants(err, durabletasks.ErrClosed, "Watch after Close")

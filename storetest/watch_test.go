@@ -7,9 +7,8 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks"
 )
 
-// telling makes the store watch as correct stores do, but for what accept
-// refuses to tell.
-func telling(p *planted, accept func(r record, stored bool) bool) {
+// reporting makes Watch report only the changes that accept accepts.
+func reporting(p *planted, accept func(r record, stored bool) bool) {
 	p.watch = func(c ctx, changed func(string)) error {
 		return p.doWatch(c, func(id string) {
 			p.mu.Lock()
@@ -24,46 +23,46 @@ func telling(p *planted, accept func(r record, stored bool) bool) {
 
 var watchDefects = []defect{
 	{
-		name:   "a watch does not tell of what is new",
+		name:   "a watch does not report new tasks",
 		shared: true,
 		plant: func(p *planted) {
-			telling(p, func(r record, stored bool) bool { return !stored || r.Version > 0 })
+			reporting(p, func(r record, stored bool) bool { return !stored || r.Version > 0 })
 		},
 		hangs: true,
-		fails: []string{"Watcher/tells-of-other-instances"},
+		fails: []string{"Watcher/reports-other-instances"},
 		also:  []string{"Watcher/changed-may-call-the-store"},
 	},
 	{
-		name:   "a watch tells only of what is new",
+		name:   "a watch reports only new tasks",
 		shared: true,
 		plant: func(p *planted) {
-			told := make(map[string]bool)
-			telling(p, func(r record, stored bool) bool {
-				again := told[r.ID]
-				told[r.ID] = true
+			reported := make(map[string]bool)
+			reporting(p, func(r record, stored bool) bool {
+				again := reported[r.ID]
+				reported[r.ID] = true
 				return !again
 			})
 		},
 		hangs: true,
-		fails: []string{"Watcher/tells-of-other-instances"},
+		fails: []string{"Watcher/reports-other-instances"},
 	},
 	{
-		name:   "a watch does not tell of what is removed",
+		name:   "a watch does not report removed tasks",
 		shared: true,
 		plant: func(p *planted) {
-			telling(p, func(_ record, stored bool) bool { return stored })
+			reporting(p, func(_ record, stored bool) bool { return stored })
 		},
 		hangs: true,
-		fails: []string{"Watcher/tells-of-other-instances"},
+		fails: []string{"Watcher/reports-other-instances"},
 	},
 	{
-		name:   "a watch tells only of this instance",
+		name:   "a watch reports only commits of this instance",
 		shared: true,
 		plant: func(p *planted) {
 			p.watch = func(c ctx, changed func(string)) error { return p.doWatch(c, func(string) {}) }
 		},
 		hangs: true,
-		fails: []string{"Watcher/tells-of-other-instances", "Watcher/changed-may-call-the-store"},
+		fails: []string{"Watcher/reports-other-instances", "Watcher/changed-may-call-the-store"},
 	},
 	{
 		name:   "a watch holds the lock",
@@ -81,17 +80,17 @@ var watchDefects = []defect{
 		fails: []string{"Watcher/changed-may-call-the-store"},
 	},
 	{
-		name:   "a watch does not look at its context",
+		name:   "a watch does not check its context",
 		shared: true,
 		plant: func(p *planted) {
 			p.watch = func(_ ctx, changed func(string)) error { return p.doWatch(context.Background(), changed) }
 		},
 		hangs: true,
 		fails: []string{"Watcher/ends-with-its-context"},
-		also:  []string{"Watcher/tells-of-other-instances", "Watcher/changed-may-call-the-store"},
+		also:  []string{"Watcher/reports-other-instances", "Watcher/changed-may-call-the-store"},
 	},
 	{
-		name:   "a watch that ends is no error",
+		name:   "a watch whose context ends returns nil",
 		shared: true,
 		plant: func(p *planted) {
 			p.watch = func(c ctx, changed func(string)) error {
@@ -102,7 +101,7 @@ var watchDefects = []defect{
 			}
 		},
 		fails: []string{"Watcher/ends-with-its-context"},
-		also:  []string{"Watcher/tells-of-other-instances", "Watcher/changed-may-call-the-store"},
+		also:  []string{"Watcher/reports-other-instances", "Watcher/changed-may-call-the-store"},
 	},
 	{
 		name:   "a watch outlives close",
@@ -120,7 +119,7 @@ var watchDefects = []defect{
 		fails: []string{"Watcher/ends-with-close"},
 	},
 	{
-		name:   "a watch that close ends is no error",
+		name:   "a watch that close ends returns nil",
 		shared: true,
 		plant: func(p *planted) {
 			p.watch = func(c ctx, changed func(string)) error {

@@ -13,11 +13,11 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks"
 )
 
-// watched is the store under test with every call noted while it runs.
+// watched is the store under test. It records the calls that are running.
 type watched struct {
 	durabletasks.TaskStore
-	scanner     durabletasks.Scanner // nil if the store is none
-	watcher     durabletasks.Watcher // nil if the store is none
+	scanner     durabletasks.Scanner // nil if the store does not implement it
+	watcher     durabletasks.Watcher // nil if the store does not implement it
 	trial       *trial
 	closeCalled atomic.Bool
 }
@@ -61,7 +61,7 @@ func (w *watched) Scan(ctx context.Context, visit func(durabletasks.Record) bool
 		defer visiting.Add(-1)
 		if visiting.Add(1) > 1 {
 			w.trial.errorf("Scan called visit with task %v while another call of visit was running", quoted(r.ID))
-			return false // the checks' own visits must not meet
+			return false // the visits of checks are not made for this
 		}
 		return visit(r)
 	})
@@ -72,8 +72,8 @@ func (w *watched) Watch(ctx context.Context, changed func(id string)) error {
 	return w.watcher.Watch(ctx, changed)
 }
 
-// call notes the begin of a call and returns what is to be deferred: it notes
-// the end, and turns a panic of the store into a failure of the check.
+// call records the start of a call. The function that it returns must be
+// deferred: it records the end, and turns a panic of the store into a failure.
 func (w *watched) call(format string, args ...any) func() {
 	ended := w.trial.calls.begin(format, args...)
 	return func() {
@@ -84,20 +84,20 @@ func (w *watched) call(format string, args ...any) func() {
 	}
 }
 
-// calls are the calls that run. The zero value has none.
+// calls are the running calls. The zero value has none.
 type calls struct {
 	mu   sync.Mutex
 	next int
 	open map[int]running
 }
 
-// running is a call in words, which are needed only if it hangs.
+// running describes a call. It is formatted only if the call hangs.
 type running struct {
 	format string
 	args   []any
 }
 
-// begin notes a call until the function that it returns is called.
+// begin records a call until the function that it returns is called.
 func (c *calls) begin(format string, args ...any) (ended func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *calls) begin(format string, args ...any) (ended func()) {
 	}
 }
 
-// names lists the calls that have not ended, in the order of their begin.
+// names lists the running calls in the order in which they began.
 func (c *calls) names() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

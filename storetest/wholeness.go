@@ -13,7 +13,7 @@ import (
 
 var wholenessChecks = []check{
 	{"S08", "update-replaces-the-whole-record", 0, updateReplacesWhole},
-	{"S08", "keys-left-out-disappear", 0, keysLeftOutDisappear},
+	{"S08", "omitted-keys-disappear", 0, omittedKeysDisappear},
 	{"S08", "empty-containers-replace-full-ones", 0, emptyReplaces},
 	{"S08", "readers-see-whole-updates", 0, readersSeeWhole},
 }
@@ -23,10 +23,10 @@ var wholenessChecks = []check{
 func updateReplacesWhole(t *trial) {
 	r := t.full("task", 1)
 	t.create(r)
-	t.stored(t.update(t.record("task")), "after an Update that leaves every optional field out")
+	t.stored(t.update(t.record("task")), "after an Update that omits every optional field")
 }
 
-func keysLeftOutDisappear(t *trial) {
+func omittedKeysDisappear(t *trial) {
 	r := t.full("task", 1)
 	t.create(r)
 	next := t.full("task", 2)
@@ -36,7 +36,8 @@ func keysLeftOutDisappear(t *trial) {
 	t.stored(t.update(next), "after an Update with other keys")
 }
 
-// emptyReplaces is for stores that tell an empty container from an absent one.
+// emptyReplaces is for stores that distinguish an empty container from an absent
+// one.
 func emptyReplaces(t *trial) {
 	t.create(t.full("task", 1))
 	next := t.record("task")
@@ -45,8 +46,8 @@ func emptyReplaces(t *trial) {
 	t.stored(t.update(next), "after an Update with containers that are empty, not nil")
 }
 
-// stamped returns the record that a task has at version n, each field of it
-// saying n, and some that come and go. It lives for days.
+// stamped returns a record of version n in which every field depends on n, and
+// some fields are only in some versions. It does not expire for days.
 func (t *trial) stamped(id string, n int64) durabletasks.Record {
 	r := t.record(id)
 	r.Version = n
@@ -74,8 +75,8 @@ func (t *trial) stamped(id string, n int64) durabletasks.Record {
 	return r
 }
 
-// unstamped returns how the record differs from the one that its own version
-// number says it is.
+// unstamped returns how the record differs from the stamped record of its
+// version.
 func (t *trial) unstamped(r durabletasks.Record) string {
 	return diff(r, t.stamped(r.ID, r.Version))
 }
@@ -87,29 +88,29 @@ func readersSeeWhole(t *trial) {
 		for range 5 {
 			r, err := t.store.Get(context.Background(), "task")
 			if err != nil {
-				t.fatalf("Get beside an Update: %v", err)
+				t.fatalf("Get during an Update: %v", err)
 			}
 			if d := t.unstamped(r); d != "" {
-				t.fatalf("a reader saw version %d half: %s", r.Version, d)
+				t.fatalf("Get returned a mix of two versions: at version %d, %s", r.Version, d)
 			}
 			if r.Version < last {
-				t.fatalf("a reader saw version %d after version %d", r.Version, last)
+				t.fatalf("Get returned version %d after it had returned version %d", r.Version, last)
 			}
 			last = r.Version
 		}
 	})
 }
 
-// updateUnderReaders updates a stamped task from version 0 on while some
-// goroutines read. Each update waits for a read to begin, or for one to end, so
-// that a fast store is not done before anybody reads.
+// updateUnderReaders updates a stamped task from version 0 on while other
+// goroutines read it. Each update waits until a read begins or ends, so that the
+// updates of a fast store meet reads.
 func (t *trial) updateUnderReaders(id string, read func()) {
 	const updates, readers = 60, 3
 	begun, ended := make(chan struct{}), make(chan struct{})
 	notify := func(writer chan<- struct{}) {
 		select {
 		case writer <- struct{}{}:
-		default: // it does not wait for this
+		default: // the writer does not wait for it
 		}
 		runtime.Gosched()
 	}
@@ -129,7 +130,7 @@ func (t *trial) updateUnderReaders(id string, read func()) {
 				read()
 				notify(ended)
 				if n%20 == 0 {
-					time.Sleep(time.Millisecond) // in a bubble, an Update that waits for its time goes on only now
+					time.Sleep(time.Millisecond) // time for an Update that sleeps in a bubble
 				}
 			}
 			return

@@ -58,7 +58,7 @@ var wholenessDefects = []defect{
 				return p.doUpdate(c, next)
 			}
 		},
-		fails: []string{"S08/keys-left-out-disappear"},
+		fails: []string{"S08/omitted-keys-disappear"},
 	},
 	{
 		name:  "the status is written before the rest",
@@ -79,7 +79,7 @@ var wholenessDefects = []defect{
 			}
 		},
 		fails: []string{"S08/readers-see-whole-updates"},
-		also:  append([]string{"S11/what-was-acknowledged-during-close-survives", "S13/cancelled-meanwhile-is-all-or-nothing"}, everyRace...),
+		also:  append([]string{"S11/acknowledged-during-close-survives", "S13/cancelled-call-is-all-or-nothing"}, everyRace...),
 	},
 	{
 		name: "an empty container leaves the old one",

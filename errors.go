@@ -87,11 +87,21 @@ func (e *TerminalError) Unwrap() error { return ErrTerminal }
 // since a checkpoint was saved (tasks.md, "Task Update Requests"). It unwraps
 // to [ErrDuplicateKey].
 type DuplicateKeyError struct {
-	Key string
+	Key    string
+	Reason string // which of these it is, in words
 }
 
-// Error names the key.
-func (e *DuplicateKeyError) Error() string { return fmt.Sprintf("%v: %.64q", ErrDuplicateKey, e.Key) }
+// The reasons of a [DuplicateKeyError].
+const (
+	keyUsedByThisRun = "this run of the worker has used it before; each question needs a key of its own"
+	keyOfAnother     = "an earlier run asked a different question under it"
+	keyOfCheckpoint  = "its answer was dropped when a checkpoint was saved; do not ask again what came before a checkpoint"
+)
+
+// Error names the key and the reason.
+func (e *DuplicateKeyError) Error() string {
+	return fmt.Sprintf("%v: %.64q: %s", ErrDuplicateKey, e.Key, e.Reason)
+}
 
 // Unwrap returns [ErrDuplicateKey].
 func (e *DuplicateKeyError) Unwrap() error { return ErrDuplicateKey }

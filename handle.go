@@ -165,7 +165,8 @@ func (h *Handle) Progress(ctx context.Context, message string, opts *ProgressOpt
 
 // SaveCheckpoint replaces the worker's saved state, and nothing else, with the
 // JSON encoding of v, which may be a [wire.JSON]. A worker that runs again
-// after a crash reads it with [Checkpoint] or [Handle.Checkpoint]. A checkpoint
+// after a crash reads it with [Checkpoint] or [Handle.Checkpoint]. As with every
+// JSON encoding, unexported fields of a struct are not saved. A checkpoint
 // covers everything before it: the answers that this run has been given are
 // dropped. A client sees that the task was updated.
 //
@@ -235,7 +236,8 @@ func (h *Handle) Checkpoint(ctx context.Context) (wire.JSON, error) {
 
 // Checkpoint returns what a worker of this task has saved last, as a T: the
 // zero T if nothing was saved. Member names are matched exactly; see
-// [wire.JSON.Decode].
+// [wire.JSON.Decode]. Where T has changed since, [Handle.Checkpoint] has the
+// JSON for a worker that can still read it.
 //
 // Errors: those of [Handle.Checkpoint]; [ErrInvalid] if what was saved does
 // not fit T.

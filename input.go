@@ -138,8 +138,10 @@ func (h *Handle) ask(ctx context.Context, requests map[string]wire.JSON, questio
 			request, open := r.InputRequests[key]
 			_, answered := r.InputResponses[key]
 			switch {
-			case ok && (q.Digest != questions[key].Digest || !open && !answered):
-				return nothing, &DuplicateKeyError{Key: key}
+			case ok && q.Digest != questions[key].Digest:
+				return nothing, &DuplicateKeyError{Key: key, Reason: keyOfAnother}
+			case ok && !open && !answered:
+				return nothing, &DuplicateKeyError{Key: key, Reason: keyOfCheckpoint}
 			case open:
 				round[key] = request
 				waits = waits || !answered
@@ -398,7 +400,7 @@ func (h *Handle) errIfAsked(keys []string) error {
 	defer h.mu.Unlock()
 	for _, key := range keys {
 		if _, ok := h.asked[key]; ok {
-			return &DuplicateKeyError{Key: key}
+			return &DuplicateKeyError{Key: key, Reason: keyUsedByThisRun}
 		}
 	}
 	return nil
@@ -418,7 +420,8 @@ func (h *Handle) mark(set *map[string]struct{}, keys []string) {
 
 // Confirm asks the user a yes-or-no question under a key, with
 // [Handle.RequestInput]. It returns true only for a yes: false if the user says
-// no, declines or dismisses the question.
+// no, declines or dismisses the question. The form has one field, the boolean
+// "confirm".
 //
 // Errors: those of RequestInput; a [*wire.ShapeError] if the user accepted
 // without saying yes or no.
@@ -432,7 +435,9 @@ func (h *Handle) Confirm(ctx context.Context, key, message string) (bool, error)
 }
 
 // Choose asks the user under a key to choose one of some options, and returns
-// the Value of the chosen one. [wire.Options] makes options of plain texts.
+// the Value of the chosen one. [wire.Options] makes options of plain texts. The
+// form has one field, "choice". A worker that asks again after an answer that is
+// none of the options needs another key.
 //
 // Errors: those of [Handle.RequestInput]; [ErrDeclined]; a [*wire.ShapeError],
 // which names the options, if the answer is none of them.
@@ -442,7 +447,8 @@ func (h *Handle) Choose(ctx context.Context, key, message string, options ...wir
 	return choice, err
 }
 
-// Prompt asks the user under a key for a line of text.
+// Prompt asks the user under a key for a line of text. The form has one field,
+// "text".
 //
 // Errors: those of [Handle.RequestInput]; [ErrDeclined]; a [*wire.ShapeError]
 // if the answer is no text.

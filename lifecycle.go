@@ -39,6 +39,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -136,7 +137,7 @@ var _ wire.Backend = (*TaskLifecycle)(nil)
 // [TaskLifecycle.Close] closes the store. Nil opts mean the defaults. An error
 // wraps [ErrInvalid] and names the field.
 func New(store TaskStore, opts *Options) (*TaskLifecycle, error) {
-	if store == nil {
+	if v := reflect.ValueOf(store); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("%w: no store", ErrInvalid)
 	}
 	l := &TaskLifecycle{store: store}

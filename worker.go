@@ -268,6 +268,9 @@ func (l *TaskLifecycle) settle(h *Handle, result wire.JSON, failure error) {
 	}
 	var rpc *wire.Error
 	var err error
+	if isMisuse(failure) { // the client can do nothing about it
+		l.logFailure("worker returned an error about its own calls", append(h.logAttrs(), slog.Any("error", failure))...)
+	}
 	switch {
 	case failure == nil:
 		err = l.insist(func() error { return h.Complete(ctx, result) })
@@ -325,6 +328,11 @@ func isOver(err error) bool {
 func (l *TaskLifecycle) hasEnded(h *Handle) bool {
 	r, err := l.get(h.base, h.id)
 	return err != nil && isOver(err) || err == nil && r.Status.Terminal()
+}
+
+// isMisuse reports whether a worker's error is about how it uses its handle.
+func isMisuse(err error) bool {
+	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrDuplicateKey) || errors.Is(err, ErrInputPending) || errors.Is(err, ErrTooLarge)
 }
 
 // toolError returns a CallToolResult that says what went wrong in the tool. A

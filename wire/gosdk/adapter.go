@@ -163,13 +163,15 @@ func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			return a.serveListen(ctx, method, req, next)
 		}
 		result, err := next(ctx, method, req)
-		advertise(result)
+		if err == nil { // with an error, the SDK's result is a nil pointer
+			advertise(result)
+		}
 		return result, err
 	}
 }
 
 // advertise adds the extension to the capabilities that a result shows. The
-// value must be exactly {}: to the official client any key in it means a
+// value must be exactly {}: to the official JavaScript client any key in it means a
 // server without tasks.
 func advertise(result mcp.Result) {
 	var capabilities *mcp.ServerCapabilities

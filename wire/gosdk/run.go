@@ -3,6 +3,7 @@ package gosdk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/signal"
@@ -16,8 +17,8 @@ import (
 
 const (
 	// stdioShutdown is how long workers have to stop at the end of RunStdio.
-	// The official client kills the process one second after it has closed
-	// stdin.
+	// The official JavaScript client kills the process one second after it has
+	// closed stdin.
 	stdioShutdown = 300 * time.Millisecond
 
 	// httpShutdown is how long requests, and then workers, have to stop at the
@@ -27,7 +28,9 @@ const (
 
 // RunStdio serves one client over stdin and stdout. It returns when the client
 // closes stdin, when the process receives SIGINT, SIGTERM or SIGHUP, or when
-// ctx is done; all of these are an orderly end, for which it returns nil.
+// ctx is done; all of these are an orderly end, for which it returns nil. It
+// returns an error if the connection fails, such as for a line that is no
+// JSON-RPC message.
 //
 // Before it returns, it shuts the engine down, which closes the store. Workers
 // that do not stop within 300 ms are left behind: the next process resumes their
@@ -35,27 +38,30 @@ const (
 func (a *Adapter) RunStdio(ctx context.Context) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	ran := make(chan struct{})
-	var err error
-	go func() {
-		defer close(ran)
-		err = a.server.Run(ctx, a.Transport(&mcp.StdioTransport{}))
-	}()
+	ran := make(chan error, 1)
+	go func() { ran <- a.server.Run(ctx, a.Transport(&mcp.StdioTransport{})) }()
+	var failure error
+	running := false
 	select {
-	case <-ran:
+	case failure = <-ran:
 	case <-ctx.Done(): // calls that still run must not keep the engine open
+		running = true
+	}
+	if failure != nil && ctx.Err() == nil {
+		failure = fmt.Errorf("gosdk: the connection on stdin and stdout failed: %w", failure)
+	} else {
+		failure = nil // the end of ctx
 	}
 	late, cancel := context.WithTimeout(context.Background(), stdioShutdown)
 	defer cancel()
-	ended := a.shutdown(late)
-	select {
-	case <-ran:
-		if ctx.Err() == nil {
-			return errors.Join(err, ended)
+	err := errors.Join(failure, a.shutdown(late))
+	if running {
+		select {
+		case <-ran:
+		case <-late.Done():
 		}
-	case <-late.Done():
 	}
-	return ended
+	return err
 }
 
 // RunHTTP serves clients over Streamable HTTP on web.Addr. It returns when the
@@ -71,6 +77,9 @@ func (a *Adapter) RunStdio(ctx context.Context) error {
 // For TLS or a listener of your own, serve the handler by the net/http package
 // and shut down in the same order.
 func (a *Adapter) RunHTTP(ctx context.Context, web *http.Server) error {
+	if web == nil {
+		return fmt.Errorf("gosdk: %w: no http.Server", durabletasks.ErrInvalid)
+	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	if web.Handler == nil {

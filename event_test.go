@@ -88,7 +88,7 @@ func TestEventsAsMetrics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log events
 		store := newShared()
-		opts := &durabletasks.Options{OnEvent: log.hook, KeepExpiry: true}
+		opts := &durabletasks.Options{OnEvent: log.hook, ExpireRunning: true}
 		k := &task{t: t, store: store, opts: opts, l: open(t, store, opts)}
 		k.id = create(t, k.l, &durabletasks.CreateOptions{Tool: "crawl"})
 		k.h = handle(t, k.l, k.id)

@@ -59,7 +59,7 @@ func (l *TaskLifecycle) armExpiry(t *localTask, r *Record, atLeast time.Duration
 func (l *TaskLifecycle) untilExpiry(t *localTask, r *Record) (time.Duration, bool) {
 	at, limited := r.ExpiresAt()
 	left := at.Sub(l.steadyNow())
-	if !l.opts.KeepExpiry && t.isRunning() {
+	if !l.opts.ExpireRunning && t.isRunning() {
 		left = min(left-keepAhead, clockPatience/2)
 	}
 	return left, limited && !r.Status.Terminal()
@@ -87,7 +87,7 @@ func (l *TaskLifecycle) checkExpiry(id string) {
 	if !t.held() {
 		return
 	}
-	if !l.opts.KeepExpiry && t.isRunning() {
+	if !l.opts.ExpireRunning && t.isRunning() {
 		err := l.mutate(l.life, id, func(r *Record) (change, error) {
 			if at, limited := r.ExpiresAt(); limited && !r.Status.Terminal() {
 				now := l.steadyNow()

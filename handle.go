@@ -21,9 +21,10 @@ import (
 // Every method that changes the task has committed the change when it returns
 // without an error. A context that the task itself has ended, for one of the
 // reasons of [Handle.Context], does not stop such a write, so that a worker
-// can settle its task with the context it has. The write then reports why the
-// context ended, or [ErrNotFound] after [ErrExpired]. Any other context that
-// is done stops the write.
+// can settle its task with the context it has: after [ErrCancelled] and
+// [ErrShutdown] the write is committed as ever. A worker that works in a loop
+// must therefore look at its context. Any other context that is done stops the
+// write.
 type Handle struct {
 	l    *TaskLifecycle
 	id   string

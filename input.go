@@ -280,6 +280,7 @@ func (h *Handle) await(ctx context.Context, t *localTask, changes *listener, key
 		}
 		select {
 		case <-changes.ready:
+			early = false
 		case <-due:
 			early = true
 		case <-ctx.Done():

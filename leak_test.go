@@ -323,7 +323,7 @@ func TestTimersEndWithTheirHolders(t *testing.T) {
 					}
 					return nil
 				}
-				l := open(t, store, &durabletasks.Options{KeepExpiry: true, SweepInterval: durabletasks.NoLimit, Logger: silent})
+				l := open(t, store, &durabletasks.Options{ExpireRunning: true, SweepInterval: durabletasks.NoLimit, Logger: silent})
 				hold.do(l, create(t, l, nil))
 				time.Sleep(10 * second) // an outcome that is refused is tried again
 				gets.Store(0)

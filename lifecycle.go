@@ -76,10 +76,10 @@ type Options struct {
 	// deletes nothing.
 	SweepInterval time.Duration
 
-	// KeepExpiry lets a task expire while its worker runs. By default the
+	// ExpireRunning lets a task expire while its worker runs. By default the
 	// engine raises the TTL of a task whose worker it runs in time, even while
 	// the worker waits for an answer that may never come.
-	KeepExpiry bool
+	ExpireRunning bool
 
 	// MaxWorkers bounds how many workers the engine runs at once; 0 means no
 	// bound. See [TaskLifecycle.StartTask].

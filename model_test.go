@@ -281,7 +281,7 @@ func (s *sim) start() {
 		}
 	}
 	l, err := durabletasks.New(s.store, &durabletasks.Options{
-		Now: s.now, KeepExpiry: true, SweepInterval: durabletasks.NoLimit, Logger: slog.New(slog.DiscardHandler),
+		Now: s.now, ExpireRunning: true, SweepInterval: durabletasks.NoLimit, Logger: slog.New(slog.DiscardHandler),
 		NewID: func() string { s.ids++; return fmt.Sprint("task-", s.ids) },
 	})
 	if err != nil {

@@ -454,7 +454,7 @@ func TestClockWasAhead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var ahead atomic.Int64
 		now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-		l := open(t, &durabletasks.MemStore{Now: now}, &durabletasks.Options{Now: now, KeepExpiry: true, SweepInterval: durabletasks.NoLimit})
+		l := open(t, &durabletasks.MemStore{Now: now}, &durabletasks.Options{Now: now, ExpireRunning: true, SweepInterval: durabletasks.NoLimit})
 		created, err := l.StartTask(ctx, nil, func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 			<-ctx.Done()
 			ahead.Store(0)
@@ -1254,12 +1254,12 @@ func TestExpiryIsLookedAtSeldom(t *testing.T) {
 	})
 }
 
-// With KeepExpiry a worker ends with its task, even while it waits, and its
+// With ExpireRunning a worker ends with its task, even while it waits, and its
 // place is free.
-func TestKeepExpiry(t *testing.T) {
+func TestExpireRunning(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log events
-		l := open(t, newShared(), &durabletasks.Options{KeepExpiry: true, MaxWorkers: 2, SweepInterval: durabletasks.NoLimit, OnEvent: log.hook})
+		l := open(t, newShared(), &durabletasks.Options{ExpireRunning: true, MaxWorkers: 2, SweepInterval: durabletasks.NoLimit, OnEvent: log.hook})
 		causes := make(chan error, 1)
 		var late error
 		for _, work := range []durabletasks.Worker{
@@ -1300,7 +1300,7 @@ func TestKeepExpiry(t *testing.T) {
 func TestGoOfATaskThatEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		store := &flawed{shared: newShared()}
-		l := open(t, store, &durabletasks.Options{KeepExpiry: true})
+		l := open(t, store, &durabletasks.Options{ExpireRunning: true})
 		for what, end := range map[string]struct {
 			do   func(id string)
 			want error
@@ -1345,7 +1345,7 @@ func TestClockPanics(t *testing.T) {
 			return time.Now()
 		}
 		store := newShared()
-		l := open(t, store, &durabletasks.Options{Now: clock, MaxWorkers: 1, KeepExpiry: true, Logger: silent})
+		l := open(t, store, &durabletasks.Options{Now: clock, MaxWorkers: 1, ExpireRunning: true, Logger: silent})
 		id := create(t, l, nil)
 		h := handle(t, l, id)
 		h.Context()

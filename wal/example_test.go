@@ -12,7 +12,7 @@ import (
 // it. A second server on the same directory fails at once.
 func ExampleOpen() {
 	serve := func() error {
-		dir, err := wal.UserDir("my-server")
+		dir, err := wal.UserDir("my-server") // such as ~/.local/state/my-server/tasks
 		if err != nil {
 			return err
 		}

@@ -184,14 +184,45 @@ func TestRunStdio(t *testing.T) {
 			t.Errorf("said %s", said)
 		}
 	})
-	t.Run("malformed line", func(t *testing.T) {
+	// Whether a worker uses up the time to stop makes no difference.
+	for _, before := range []string{"", toolCall("stubborn", `{}`)} {
+		t.Run("malformed line", func(t *testing.T) {
+			t.Parallel()
+			p := startServer(t, "stdio")
+			if before != "" {
+				p.call(t, before)
+				if got := p.awaitLine(t); got != "waiting" {
+					t.Fatal(got)
+				}
+			}
+			p.call(t, "nonsense")
+			if said := p.ends(t); !strings.Contains(said, "returned gosdk: the connection on stdin and stdout failed: ") {
+				t.Errorf("said %s", said)
+			}
+		})
+	}
+	// The SDK refuses it with a result that is a nil pointer.
+	t.Run("initialize after a discover", func(t *testing.T) {
 		t.Parallel()
 		p := startServer(t, "stdio")
-		p.call(t, "nonsense")
-		if said := p.ends(t); strings.Contains(said, "returned <nil>") {
-			t.Errorf("said %s", said)
+		p.call(t, request("server/discover", "", withTasks))
+		p.call(t, `{"jsonrpc":"2.0","id":"late","method":"initialize","params":{}}`)
+		for _, want := range []string{wire.ExtensionID, `"error"`} {
+			line, err := p.stdout.ReadString('\n')
+			must(t, err)
+			if !strings.Contains(line, want) {
+				t.Errorf("got %s, want %s in it", line, want)
+			}
 		}
+		hangUp(t, p)
+		p.ends(t)
 	})
+}
+
+func TestRunHTTPWithoutAServer(t *testing.T) {
+	if err := newHost(t, nil).adapter.RunHTTP(t.Context(), nil); !errors.Is(err, durabletasks.ErrInvalid) {
+		t.Error(err)
+	}
 }
 
 func hangUp(t *testing.T, p *process) { t.Helper(); must(t, p.stdin.Close()) }

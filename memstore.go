@@ -12,9 +12,8 @@ import (
 // store, ready to use. It is safe for concurrent use and must not be copied
 // after first use.
 type MemStore struct {
-	// Now returns the time by which records expire. Nil means the system's
-	// clock, which is believed to have jumped ahead only after ten minutes. Set
-	// it before the first use.
+	// Now returns the time by which records expire. Nil means a [Clock], which
+	// does not believe a jump ahead at once. Set it before the first use.
 	Now func() time.Time
 
 	mu      sync.Mutex  // held by writers; readers share nothing that is written

@@ -107,8 +107,8 @@ func (r *Record) Expired(now time.Time) bool {
 // These are the clauses of the contract; package storetest checks each:
 //
 //   - S1: when Create or Update returns without an error, the record is as
-//     durable as the store makes it, and every later call sees it, each field as
-//     it was passed in, times in UTC.
+//     durable as the store makes it, and every later call sees it, each field
+//     but Version as it was passed in, times in UTC.
 //   - S2: Create never overwrites. An id that is taken is [ErrExists], and the
 //     stored record is unchanged. An expired record that is still stored may
 //     count as taken.
@@ -129,8 +129,8 @@ func (r *Record) Expired(now time.Time) bool {
 //     has been swept or not. This holds after its TTL has changed and after a
 //     reopen.
 //   - S10: Sweep removes every record that is expired at the time it is given
-//     and returns how many; after it their ids are free for Create. Nothing
-//     else removes a record, so a clock that was wrong deletes nothing.
+//     and returns how many; their ids are then free for Create. Nothing else
+//     removes a record, so a clock that was wrong deletes nothing.
 //   - S11: a durable store returns every committed record after Close and a
 //     reopen, byte for byte.
 //   - S12: after Close every call reports [ErrClosed], except Close, which

@@ -4,7 +4,7 @@ package storetest
 // [durabletasks.TaskStore], [durabletasks.Scanner] and [durabletasks.Watcher]
 // state them. A failure is printed below its sentence.
 var clauses = map[string]string{
-	"S01":   "when Create or Update returns without an error, the record is as durable as the store makes it, and every later call sees it, each field as it was passed in, times in UTC.",
+	"S01":   "when Create or Update returns without an error, the record is as durable as the store makes it, and every later call sees it, each field but Version as it was passed in, times in UTC.",
 	"S02":   "Create never overwrites. An id that is taken is ErrExists, and the stored record is unchanged. An expired record that is still stored may count as taken.",
 	"S03":   "an unknown and an expired record are the same ErrNotFound, also for Update, which never creates.",
 	"S04":   "reads change nothing.",
@@ -13,7 +13,7 @@ var clauses = map[string]string{
 	"S07":   "no record that is passed in or returned aliases what is stored, and no call changes its arguments.",
 	"S08":   "an Update replaces the whole record, and every reader sees it whole or not at all.",
 	"S09":   "a record expires at CreatedAt + TTL, that moment included, whether it has been swept or not. This holds after its TTL has changed and after a reopen.",
-	"S10":   "Sweep removes every record that is expired at the time it is given and returns how many; after it their ids are free for Create. Nothing else removes a record, so a clock that was wrong deletes nothing.",
+	"S10":   "Sweep removes every record that is expired at the time it is given and returns how many; their ids are then free for Create. Nothing else removes a record, so a clock that was wrong deletes nothing.",
 	"S11":   "a durable store returns every committed record after Close and a reopen, byte for byte.",
 	"S12":   "after Close every call reports ErrClosed, except Close, which returns nil again.",
 	"S13":   "a context that is done stops a call before it commits. The call then reports the context's error and has no effect. A call that has committed reports success. If another error applies as well, the call may report either.",

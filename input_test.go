@@ -59,6 +59,30 @@ func (k *task) ignores(keys ...string) {
 	}
 }
 
+// The error says which of the reasons it is: each has another remedy.
+func TestReasonsOfDuplicateKeys(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), nil)
+		reason := func(requests map[string]wire.JSON, want string) {
+			t.Helper()
+			var duplicate *durabletasks.DuplicateKeyError
+			if _, err := k.h.RequestInput(ctx, requests, nil); !errors.As(err, &duplicate) || !strings.Contains(duplicate.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		}
+		w := k.asks(questions("a"), nil)
+		k.update(accepts("a"))
+		k.returns("the answer", w, accepts("a"), "ok")
+		reason(questions("a"), "a key of its own")
+		k.restart()
+		reason(map[string]wire.JSON{"a": question("b?")}, "a different question")
+		k.returns("a later run", k.asks(questions("a"), nil), accepts("a"), "ok")
+		check(t, k.h.SaveCheckpoint(ctx, 1))
+		k.restart()
+		reason(questions("a"), "a checkpoint was saved")
+	})
+}
+
 // A worker that asks "confirm" for each of some files in a loop, under one key,
 // gets one yes, for the first file, and never for another: not with the same
 // words, not after a restart, not from a checkpoint.

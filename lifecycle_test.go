@@ -430,6 +430,9 @@ func TestOptions(t *testing.T) {
 	if _, err := durabletasks.New(nil, nil); !errors.Is(err, durabletasks.ErrInvalid) {
 		t.Errorf("no store: %v", err)
 	}
+	if _, err := durabletasks.New((*durabletasks.MemStore)(nil), nil); !errors.Is(err, durabletasks.ErrInvalid) {
+		t.Errorf("a nil pointer as the store: %v", err)
+	}
 	for name, o := range map[string]durabletasks.Options{
 		"Options.TTL":           {TTL: -2},
 		"Options.PollInterval":  {PollInterval: -2},

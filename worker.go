@@ -268,8 +268,8 @@ func (l *TaskLifecycle) settle(h *Handle, result wire.JSON, failure error) {
 	}
 	var rpc *wire.Error
 	var err error
-	if isMisuse(failure) { // the client can do nothing about it
-		l.logFailure("worker returned an error about its own calls", append(h.logAttrs(), slog.Any("error", failure))...)
+	if misuse := misuseOf(failure); misuse != nil { // the client can do nothing about it
+		l.logFailure("worker failed by the way it uses its handle", append(h.logAttrs(), slog.Any("error", misuse))...)
 	}
 	switch {
 	case failure == nil:
@@ -330,9 +330,20 @@ func (l *TaskLifecycle) hasEnded(h *Handle) bool {
 	return err != nil && isOver(err) || err == nil && r.Status.Terminal()
 }
 
-// isMisuse reports whether a worker's error is about how it uses its handle.
-func isMisuse(err error) bool {
-	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrDuplicateKey) || errors.Is(err, ErrInputPending) || errors.Is(err, ErrTooLarge)
+// misuseOf returns the part of a worker's error that is about how it uses its
+// handle, or nil. The rest of the error is the worker's own words, which may
+// hold anything and are not for a log.
+func misuseOf(err error) error {
+	var duplicate *DuplicateKeyError
+	if errors.As(err, &duplicate) {
+		return duplicate
+	}
+	for _, misuse := range []error{ErrInvalid, ErrInputPending, ErrTooLarge} {
+		if errors.Is(err, misuse) {
+			return misuse
+		}
+	}
+	return nil
 }
 
 // toolError returns a CallToolResult that says what went wrong in the tool. A

@@ -364,6 +364,12 @@ func TestFailuresWithoutALogger(t *testing.T) {
 		"a JSON-RPC error": {func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
 			return wire.JSON{}, &wire.Error{Code: 1, Message: "secret"}
 		}, nil},
+		"a value that cannot be saved": {func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
+			return wire.JSON{}, fmt.Errorf("secret: %w", h.SaveCheckpoint(ctx, make(chan int)))
+		}, []string{`msg="worker failed by the way it uses its handle"`, `error="durabletasks: invalid argument"`}},
+		"a key used twice": {func(context.Context, *durabletasks.Handle) (wire.JSON, error) {
+			return wire.JSON{}, fmt.Errorf("secret: %w", &durabletasks.DuplicateKeyError{Key: "confirm", Reason: "why"})
+		}, []string{`msg="worker failed by the way it uses its handle"`, `input key already used: \"confirm\": why"`}},
 		"an end of its own": {func(ctx context.Context, h *durabletasks.Handle) (wire.JSON, error) {
 			return wire.JSON{}, h.Cancelled(ctx, "secret")
 		}, nil},

@@ -1,3 +1,7 @@
+// Odd tags are what is tested here.
+//
+//lint:file-ignore SA5008 see above
+
 package wire_test
 
 import (

@@ -59,13 +59,12 @@ func BenchmarkUpdate(b *testing.B) {
 		store := newShared()
 		l := open(b, store, nil)
 		id := create(b, l, nil)
-		r, err := store.Get(ctx, id)
-		check(b, err)
 		for b.Loop() {
-			if r, err = store.Get(ctx, id); err != nil {
-				b.Fatal(err)
+			r, err := store.Get(ctx, id)
+			if err == nil {
+				err = store.Update(ctx, r)
 			}
-			if err = store.Update(ctx, r); err != nil {
+			if err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1,6 +1,6 @@
-// Odd tags are what is tested here.
+// Odd tags and fields that nobody uses are what is tested here.
 //
-//lint:file-ignore SA5008 see above
+//lint:file-ignore SA5008,U1000 see above
 
 package wire_test
 

@@ -190,3 +190,8 @@ func endedByTask(ctx context.Context) bool {
 	return errors.Is(cause, ErrCancelled) || errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrExpired) ||
 		errors.Is(cause, ErrClosed) || errors.Is(cause, ErrTerminal)
 }
+
+// endedByDeadline reports whether a context ended by a deadline of its own.
+func endedByDeadline(ctx context.Context) bool {
+	return ctx.Err() == context.DeadlineExceeded && !endedByTask(ctx)
+}

@@ -27,7 +27,7 @@ import (
 type InputOptions struct {
 	// Timeout is how long the client has to answer, counted from the commit
 	// that asked the question, across restarts. It is rounded up to whole
-	// milliseconds. Zero means no limit.
+	// milliseconds. Zero and [NoLimit] mean no limit.
 	Timeout time.Duration
 }
 
@@ -72,10 +72,7 @@ func (h *Handle) RequestInput(ctx context.Context, requests map[string]wire.JSON
 	if opts != nil {
 		o = *opts
 	}
-	if o.Timeout < 0 {
-		return nil, fmt.Errorf("%w: InputOptions.Timeout is negative", ErrInvalid)
-	}
-	timeout, err := duration("InputOptions.Timeout", o.Timeout, 0)
+	timeout, err := duration("InputOptions.Timeout", o.Timeout, NoLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +90,8 @@ func (h *Handle) RequestInput(ctx context.Context, requests map[string]wire.JSON
 		sum := sha256.Sum256([]byte(requests[key].String()))
 		questions[key] = Question{Key: key, Digest: [16]byte(sum[:])}
 	}
-	if ctx.Err() != nil {
+	keys := slices.Sorted(maps.Keys(questions))
+	if ctx.Err() != nil && !endedByDeadline(ctx) {
 		return nil, context.Cause(ctx)
 	}
 	t := h.l.local.acquire(h.id)
@@ -105,22 +103,56 @@ func (h *Handle) RequestInput(ctx context.Context, requests map[string]wire.JSON
 	changes := newListener() // before the questions are asked, so that no answer is missed
 	t.listen(changes)
 	defer t.ignore(changes)
-	if err := h.ask(ctx, requests, questions, timeout); err != nil {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			err = context.Cause(ctx)
-		}
+	if err := h.errIfAsked(keys); err != nil {
 		return nil, err
 	}
-	return h.await(ctx, t, changes, slices.Sorted(maps.Keys(questions)))
+	if err := h.ask(ctx, requests, questions, timeout); err != nil {
+		switch {
+		case ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx)):
+			return nil, err
+		case endedByDeadline(ctx):
+			return h.askedBefore(ctx, questions)
+		}
+		return nil, context.Cause(ctx)
+	}
+	return h.await(ctx, t, changes, keys)
+}
+
+// askedBefore is what RequestInput returns if its context ends by its own
+// deadline before anything is asked: the answers to what an earlier run asked,
+// and what has no answer is withdrawn.
+func (h *Handle) askedBefore(ctx context.Context, questions map[string]Question) (map[string]wire.JSON, error) {
+	r, err := h.l.get(context.WithoutCancel(ctx), h.id)
+	if err != nil {
+		return nil, context.Cause(ctx)
+	}
+	var asked, missing []string
+	for key, q := range questions {
+		_, open := r.InputRequests[key]
+		_, answered := r.InputResponses[key]
+		same := slices.ContainsFunc(r.Questions, func(e Question) bool { return e.Key == key && e.Digest == q.Digest })
+		if same && (open || answered) {
+			asked = append(asked, key)
+		} else {
+			missing = append(missing, key)
+		}
+	}
+	if len(asked) == 0 {
+		return nil, context.Cause(ctx)
+	}
+	h.mark(&h.asked, asked)
+	answers, err := h.giveUp(ctx, asked)
+	if err == nil && len(missing) > 0 {
+		slices.Sort(missing)
+		err = fmt.Errorf("%w: %w", &UnansweredError{Keys: missing}, context.Cause(ctx))
+	}
+	return answers, err
 }
 
 // ask commits the questions that no earlier run has asked, and withdraws what
 // an earlier run has asked and this one does not ask.
 func (h *Handle) ask(ctx context.Context, requests map[string]wire.JSON, questions map[string]Question, timeout time.Duration) error {
 	keys := slices.Sorted(maps.Keys(questions))
-	if err := h.errIfAsked(keys); err != nil {
-		return err
-	}
 	err := h.update(ctx, func(r *Record) (change, error) {
 		if r.CancelRequested {
 			return nothing, ErrCancelled
@@ -152,7 +184,7 @@ func (h *Handle) ask(ctx context.Context, requests map[string]wire.JSON, questio
 				}
 				q = questions[key]
 				if timeout > 0 {
-					q.Deadline = h.l.steadyNow().Add(timeout + time.Millisecond - 1).UTC().Truncate(time.Millisecond)
+					q.Deadline = h.l.steadyNow().Add(timeout).Add(time.Millisecond - 1).UTC().Truncate(time.Millisecond)
 				}
 				r.Questions = append(r.Questions, q)
 				round[key] = requests[key]
@@ -284,7 +316,7 @@ func (h *Handle) await(ctx context.Context, t *localTask, changes *listener, key
 		case <-due:
 			early = true
 		case <-ctx.Done():
-			if ctx.Err() == context.DeadlineExceeded && !endedByTask(ctx) {
+			if endedByDeadline(ctx) {
 				return h.giveUp(ctx, keys)
 			}
 			return nil, context.Cause(ctx)

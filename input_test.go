@@ -464,10 +464,99 @@ func TestTimeoutsOfOneRound(t *testing.T) {
 	})
 }
 
+// The longest times to answer are not over at once.
+func TestLongestTimeouts(t *testing.T) {
+	const longest = math.MaxInt64 / time.Millisecond * time.Millisecond
+	for _, timeout := range []time.Duration{longest, durabletasks.NoLimit} {
+		bubble(t, func(t *testing.T) {
+			k := newTask(t, newShared(), &durabletasks.Options{TTL: durabletasks.NoLimit})
+			w := k.asks(forms("a"), &durabletasks.InputOptions{Timeout: timeout})
+			time.Sleep(1000 * time.Hour)
+			k.waits(timeout.String(), w)
+			k.update(accepts("a"))
+			k.returns(timeout.String(), w, accepts("a"), "ok")
+		})
+	}
+}
+
+// A worker may have a deadline that does not move with its runs. If it is over
+// when the worker runs again, what was answered in time counts, and the rest is
+// withdrawn.
+func TestDeadlineOverBeforeALaterRun(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		k := newTask(t, newShared(), nil)
+		k.asks(forms("a", "b"), nil)
+		k.update(accepts("b"))
+		over, cancel := context.WithDeadline(ctx, time.Now().Add(-second))
+		defer cancel()
+		late := func(requests map[string]wire.JSON) <-chan answer {
+			return ask(func() (map[string]wire.JSON, error) { return k.h.RequestInput(over, requests, nil) })
+		}
+		k.restart()
+		before := stored(t, k.store, k.id)
+		for name, requests := range map[string]map[string]wire.JSON{"never asked": forms("new"), "another question": {"a": question("other?")}} {
+			if a := <-late(requests); a.err != context.DeadlineExceeded || a.values != nil {
+				t.Errorf("%s: %v, %v", name, a.values, a.err)
+			}
+		}
+		if after := stored(t, k.store, k.id); !reflect.DeepEqual(before, after) {
+			t.Errorf("changed: %+v", after)
+		}
+		a := <-late(forms("a", "b", "new"))
+		if !reflect.DeepEqual(a.values, accepts("b")) || errorName(a.err) != "Unanswered" || !errors.Is(a.err, context.DeadlineExceeded) {
+			t.Errorf("got %v, %v", a.values, a.err)
+		}
+		k.shows()
+		k.ignores("a")
+		if a := <-late(forms("b")); errorName(a.err) != "Duplicate" {
+			t.Errorf("again in this run: %v", a.err)
+		}
+		k.restart()
+		if a := <-late(forms("b")); !reflect.DeepEqual(a.values, accepts("b")) || a.err != nil {
+			t.Errorf("all answered: %v, %v", a.values, a.err)
+		}
+		k.restart()
+		a = <-late(forms("b", "new"))
+		var unanswered *durabletasks.UnansweredError
+		if !reflect.DeepEqual(a.values, accepts("b")) || !errors.As(a.err, &unanswered) || !slices.Equal(unanswered.Keys, []string{"new"}) {
+			t.Errorf("some never asked: %v, %v", a.values, a.err)
+		}
+	})
+}
+
+// A store that commits and reports an error all the same, as one behind a
+// network may, keeps nobody waiting for what is committed.
+func TestWakesAfterACommitThatWasReportedAsFailed(t *testing.T) {
+	for name, write := range map[string]func(k *task) error{
+		"an answer":    func(k *task) error { _, err := k.l.UpdateTask(ctx, k.id, accepts("a")); return err },
+		"a withdrawal": func(k *task) error { return handle(k.t, k.l, k.id).Withdraw(ctx, "a") },
+		"a cancel":     func(k *task) error { return k.l.CancelTask(ctx, k.id) },
+	} {
+		bubble(t, func(t *testing.T) {
+			store := &flawed{shared: newShared()}
+			k := newTask(t, store, &durabletasks.Options{TTL: durabletasks.NoLimit})
+			w := k.asks(forms("a"), nil)
+			store.onUpdate = func(next durabletasks.Record) error {
+				store.onUpdate = nil
+				check(t, store.shared.Update(ctx, next))
+				return errBroken
+			}
+			wantError(t, name, write(k), errBroken)
+			synctest.Wait()
+			select {
+			case <-w:
+			default:
+				t.Errorf("%s: the worker still waits", name)
+			}
+			k.l.Close()
+		})
+	}
+}
+
 func TestTimeoutIsChecked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		k := newTask(t, newShared(), nil)
-		for _, bad := range []time.Duration{durabletasks.NoLimit, -2, -second, math.MinInt64, math.MaxInt64} {
+		for _, bad := range []time.Duration{-2, -second, math.MinInt64, math.MaxInt64} {
 			k.returns(bad.String(), k.asks(forms("a"), &durabletasks.InputOptions{Timeout: bad}), nil, "Invalid")
 		}
 		if r := stored(t, k.store, k.id); r.Version != 0 {

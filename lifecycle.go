@@ -573,8 +573,14 @@ func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Reco
 		before, next := markOf(&old), old // the containers are ours to change
 		switch what, err := decide(&next); {
 		case err != nil || what == nothing:
-			if (old.Status.Terminal() || old.CancelRequested) && !errors.Is(err, ErrNotFound) {
-				l.apply(t, &old, 0) // another process may have ended or cancelled it
+			// Another process may have ended, cancelled or answered it, or an
+			// earlier write that the store reported as failed.
+			switch {
+			case errors.Is(err, ErrNotFound):
+			case old.Status.Terminal(), old.CancelRequested:
+				l.apply(t, &old, 0)
+			default:
+				t.notify()
 			}
 			return err
 		case what == stamped:
@@ -590,6 +596,7 @@ func (l *TaskLifecycle) mutate(ctx context.Context, id string, decide func(*Reco
 			return nil
 		case !errors.Is(err, ErrConflict):
 			l.expire(t, err)
+			t.notify() // it may have been committed all the same
 			return fmt.Errorf("durabletasks: update task: %w", err)
 		case conflicts == maxConflicts:
 			return err

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -129,7 +130,9 @@ func (a *Adapter) HTTPHandler(opts *mcp.StreamableHTTPOptions) http.Handler {
 // untilSignal returns a context that ends with a signal to end the process. A
 // second signal has its default effect.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+	// One that the process was started to ignore, as by nohup, stays ignored.
+	ctx, stop := signal.NotifyContext(ctx, slices.DeleteFunc(signals, signal.Ignored)...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }

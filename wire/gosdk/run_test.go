@@ -219,6 +219,29 @@ func TestRunStdio(t *testing.T) {
 	})
 }
 
+// A signal that the process was started to ignore, as by nohup, does not end
+// it.
+func TestIgnoredSignal(t *testing.T) {
+	p := &process{Cmd: exec.Command("sh", "-c", `trap '' HUP; exec "$0"`, os.Args[0])}
+	p.Env = append(os.Environ(), serverVariable+"=http")
+	log, err := p.StderrPipe()
+	must(t, err)
+	p.stdout, p.stderr = bufio.NewReader(strings.NewReader("")), bufio.NewReader(log)
+	must(t, p.Start())
+	t.Cleanup(func() { _ = p.Process.Kill() })
+	addr, err := p.stderr.ReadString('\n')
+	must(t, err)
+	must(t, p.Process.Signal(syscall.SIGHUP))
+	for range 20 { // it would end within milliseconds
+		time.Sleep(10 * time.Millisecond)
+		res, err := http.Get("http://" + strings.TrimSpace(addr))
+		must(t, err)
+		must(t, res.Body.Close())
+	}
+	must(t, p.Process.Signal(syscall.SIGTERM))
+	p.ends(t)
+}
+
 func TestRunHTTPWithoutAServer(t *testing.T) {
 	if err := newHost(t, nil).adapter.RunHTTP(t.Context(), nil); !errors.Is(err, durabletasks.ErrInvalid) {
 		t.Error(err)

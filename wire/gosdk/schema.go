@@ -57,7 +57,13 @@ func newSchema(declared any, t reflect.Type) (*schema, any, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &schema{resolved: resolved, defaults: bytes.Contains(text, []byte(`"default"`))}, declared, nil
+	defaults := bytes.Contains(text, []byte(`"default"`))
+	if defaults {
+		if err := checkDefaults(text); err != nil {
+			return nil, nil, err
+		}
+	}
+	return &schema{resolved: resolved, defaults: defaults}, declared, nil
 }
 
 // apply adds the schema's defaults to a value and validates it. Numbers keep
@@ -90,8 +96,29 @@ func (s *schema) apply(v wire.JSON) (wire.JSON, error) {
 			return wire.JSON{}, err
 		}
 	}
-	tree = mapNumbers(tree, func(n json.Number) any { return numeric(n) })
+	lost := false
+	tree = mapNumbers(tree, func(n json.Number) any {
+		lost = lost || isLostFraction(n)
+		return numeric(n)
+	})
 	if err := s.resolved.Validate(tree); err != nil {
+		return wire.JSON{}, &schemaError{err}
+	}
+	if !lost {
+		return v, nil
+	}
+	// A fraction whose float64 is whole is a fraction all the same: it must fit
+	// as the value that is decoded, and as a number that is not whole.
+	if err := v.Decode(&tree); err != nil {
+		return wire.JSON{}, err
+	}
+	tree = mapNumbers(tree, func(n json.Number) any {
+		if f, ok := numeric(n).(float64); ok && isLostFraction(n) {
+			return math.Nextafter(f, f+1)
+		}
+		return numeric(n)
+	})
+	if err := s.resolved.Validate(tree); err != nil && strings.HasSuffix((&schemaError{err}).place(), "type") {
 		return wire.JSON{}, &schemaError{err}
 	}
 	return v, nil
@@ -147,32 +174,40 @@ func plainNotation(n json.Number) json.Number {
 	return n
 }
 
-// integer returns the value of a number that is whole, or nil. A number beyond
-// a float64 counts as whole only if it is written with its digits alone.
+// maxDigits is how many digits the whole numbers of a float64 have at most.
+const maxDigits = 309
+
+// integer returns the value of a number that is whole, or nil. It takes time
+// linear in the number's text. A number beyond a float64 has no value here.
 func integer(n json.Number) *big.Int {
-	text := n.String()
-	if !strings.ContainsAny(text, ".eE") {
-		i, _ := new(big.Int).SetString(text, 10)
-		return i
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
-	switch {
-	case err != nil: // the exponent may ask for more digits than there is memory
-		return nil
-	case !strings.ContainsAny(mantissa, "123456789"):
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(n.String()), "e")
+	whole, fraction, _ := strings.Cut(strings.TrimPrefix(mantissa, "-"), ".")
+	all := whole + fraction
+	digits := strings.TrimRight(all, "0") // the value is these times a power of ten
+	if digits == "" {
 		return new(big.Int)
-	case math.Abs(f) < 0.5:
+	}
+	power := len(all) - len(digits) - len(fraction)
+	if exponent != "" {
+		e, err := strconv.Atoi(exponent)
+		if err != nil || e > maxDigits+len(all) {
+			return nil
+		}
+		power += e
+	}
+	digits = strings.TrimLeft(digits, "0")
+	if power < 0 || len(digits)+power > maxDigits {
 		return nil
 	}
-	if r, ok := new(big.Rat).SetString(text); ok && r.IsInt() {
-		return r.Num()
+	if mantissa[0] == '-' {
+		digits = "-" + digits
 	}
-	return nil
+	i, _ := new(big.Int).SetString(digits+strings.Repeat("0", power), 10)
+	return i
 }
 
-// numeric returns a number in a form that the validator knows; to it, a
-// [json.Number] is a string.
+// numeric returns a number in a form that the validator knows, the one that Go
+// decodes it to; to the validator, a [json.Number] is a string.
 func numeric(n json.Number) any {
 	text := n.String()
 	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -185,8 +220,45 @@ func numeric(n json.Number) any {
 	if err != nil {
 		return math.Copysign(math.MaxFloat64, f) // of the right sign and beyond every other
 	}
-	if i := integer(n); i == nil && f == math.Trunc(f) {
-		return math.Nextafter(f, 0) // a fraction that no float64 can hold is still not whole
-	}
 	return f
+}
+
+// isLostFraction reports whether a number is a fraction whose float64 is whole.
+func isLostFraction(n json.Number) bool {
+	f, err := n.Float64()
+	return err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 && integer(n) == nil
+}
+
+// checkDefaults refuses a schema with a default that would lose digits on its
+// way through a float64.
+func checkDefaults(text []byte) error {
+	schema, err := wire.ParseJSON(text)
+	if err != nil {
+		return err
+	}
+	var tree any
+	if err := schema.Decode(&tree); err != nil {
+		return err
+	}
+	var walk func(v any) error
+	walk = func(v any) (err error) {
+		members, _ := v.(map[string]any)
+		elements, _ := v.([]any)
+		for name, member := range members {
+			if name == "default" {
+				mapNumbers(member, func(n json.Number) any {
+					if _, exact := answerNumber(n).(float64); !exact {
+						err = errors.New("a default has a number that no float64 can hold")
+					}
+					return n
+				})
+			}
+			elements = append(elements, member)
+		}
+		for _, element := range elements {
+			err = errors.Join(err, walk(element))
+		}
+		return err
+	}
+	return walk(tree)
 }

@@ -2,6 +2,7 @@ package durabletasks
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,9 +12,9 @@ const clockPatience = 10 * time.Minute
 
 // Clock tells the time for decisions that cannot be taken back, such as that a
 // task has expired: a wall clock that does not jump ahead. It runs with the
-// monotonic clock; it follows the wall clock back at once, since a task that
-// lives longer harms nobody, and forward only after the wall clock has stayed
-// ahead for ten minutes. So a clock that is wrong for a moment, or a machine
+// monotonic clock; it follows the wall clock back within a millisecond, since a
+// task that lives longer harms nobody, and forward only after the wall clock has
+// stayed ahead for ten minutes. So a clock that is wrong for a moment, or a machine
 // that wakes from sleep, makes nothing expire that should not.
 //
 // What it cannot know is whether the wall clock was right when it began: its
@@ -23,6 +24,8 @@ const clockPatience = 10 * time.Minute
 // so should other stores. The zero value is ready to use. It is safe for
 // concurrent use and must not be copied after first use.
 type Clock struct {
+	recent atomic.Pointer[belief] // good for a millisecond
+
 	mu     sync.Mutex
 	start  time.Time     // the first reading, with its monotonic part
 	offset time.Duration // of the wall clock from start + elapsed, as believed
@@ -31,15 +34,29 @@ type Clock struct {
 	least  time.Duration // by at least this offset
 }
 
-// Now returns the time.
+// belief is what a Clock believed at some moment.
+type belief struct {
+	at   time.Time // with its monotonic part
+	time time.Time // that was believed
+}
+
+// Now returns the time. It compares the wall clock once in a millisecond, so
+// that callers on several processors seldom share a lock.
 func (c *Clock) Now() time.Time {
+	now := time.Now()
+	if r := c.recent.Load(); r != nil {
+		if elapsed := now.Sub(r.at); elapsed >= 0 && elapsed < time.Millisecond {
+			return r.time.Add(elapsed)
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
 	if c.start.IsZero() {
 		c.start = now
 	}
-	return c.read(now.Round(0), now.Sub(c.start))
+	believed := c.read(now.Round(0), now.Sub(c.start))
+	c.recent.Store(&belief{now, believed})
+	return believed
 }
 
 // read takes one reading of the wall clock, when elapsed has passed since the

@@ -14,7 +14,7 @@ import (
 // While a task's worker runs, its TTL is raised when less than keepAhead is
 // left, so that it lasts another [Options].TTL, or keepFor if that is longer.
 // This goes by the wall clock if that is ahead, and is checked more often than
-// a jump of it takes to be believed: when a machine has slept for longer than
+// it takes to believe a forward jump: when a machine has slept for longer than
 // its tasks were to live, they go on.
 const (
 	keepAhead = 30 * time.Second

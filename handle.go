@@ -218,7 +218,7 @@ func (h *Handle) save(r *Record, checkpoint wire.JSON) {
 	}
 }
 
-// Checkpoint returns what a worker of this task has saved last, in this process
+// Checkpoint returns what a worker of this task last saved, in this process
 // or an earlier one; absent if nothing. The function [Checkpoint] decodes it.
 //
 // Errors: [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's; the store's
@@ -235,7 +235,7 @@ func (h *Handle) Checkpoint(ctx context.Context) (wire.JSON, error) {
 	return r.Checkpoint, nil
 }
 
-// Checkpoint returns what a worker of this task has saved last, as a T: the
+// Checkpoint returns what a worker of this task last saved, as a T: the
 // zero T if nothing was saved. Member names are matched exactly; see
 // [wire.JSON.Decode]. Where T has changed since, [Handle.Checkpoint] has the
 // JSON for a worker that can still read it.

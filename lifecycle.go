@@ -22,7 +22,7 @@
 // committed to the store. A call that fails to commit has no effect, unless its
 // error says that the outcome is unknown.
 //
-// The way of one tools/call and of the last answer to its question:
+// What one tools/call, and the last answer to its question, pass through:
 //
 //	tools/call ─▶ host ─▶ StartTask ─▶ TaskStore.Create ─▶ {"resultType":"task"} to the client
 //	                          └─▶ Worker in its own goroutine ─▶ Handle.RequestInput ─▶ TaskStore.Update
@@ -105,8 +105,8 @@ type Options struct {
 	NewID func() string
 
 	// Now is the clock for timestamps and expiry. Nil means the system's
-	// clock; for expiry, a jump of it ahead is believed only after ten
-	// minutes. It is called concurrently.
+	// clock; for expiry, a forward jump is believed only after ten minutes.
+	// It is called concurrently.
 	Now func() time.Time
 }
 

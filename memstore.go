@@ -34,8 +34,8 @@ func (m *MemStore) now() time.Time {
 	return m.clock.Now()
 }
 
-// usable returns the error of a call that must not go on. A writer holds mu.
-func (m *MemStore) usable(ctx context.Context) error {
+// errIfUnusable returns the error of a call that must not go on. A writer holds mu.
+func (m *MemStore) errIfUnusable(ctx context.Context) error {
 	if m.closed.Load() {
 		return ErrClosed
 	}
@@ -67,7 +67,7 @@ func (m *MemStore) put(r Record, version int64) {
 func (m *MemStore) Create(ctx context.Context, r Record) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.usable(ctx); err != nil {
+	if err := m.errIfUnusable(ctx); err != nil {
 		return err
 	}
 	if m.find(r.ID) != nil {
@@ -79,7 +79,7 @@ func (m *MemStore) Create(ctx context.Context, r Record) error {
 
 // Get implements [TaskStore].
 func (m *MemStore) Get(ctx context.Context, id string) (Record, error) {
-	if err := m.usable(ctx); err != nil {
+	if err := m.errIfUnusable(ctx); err != nil {
 		return Record{}, err
 	}
 	if r := m.find(id); r != nil {
@@ -95,7 +95,7 @@ func (m *MemStore) Get(ctx context.Context, id string) (Record, error) {
 func (m *MemStore) Update(ctx context.Context, next Record) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.usable(ctx); err != nil {
+	if err := m.errIfUnusable(ctx); err != nil {
 		return err
 	}
 	old := m.find(next.ID)
@@ -113,7 +113,7 @@ func (m *MemStore) Update(ctx context.Context, next Record) error {
 func (m *MemStore) Sweep(ctx context.Context, now time.Time) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.usable(ctx); err != nil {
+	if err := m.errIfUnusable(ctx); err != nil {
 		return 0, err
 	}
 	n := 0
@@ -129,13 +129,13 @@ func (m *MemStore) Sweep(ctx context.Context, now time.Time) (int, error) {
 
 // Scan implements [Scanner].
 func (m *MemStore) Scan(ctx context.Context, visit func(Record) bool) error {
-	err := m.usable(ctx)
+	err := m.errIfUnusable(ctx)
 	if err != nil {
 		return err
 	}
 	stopped := false
 	m.records.Range(func(_, v any) bool {
-		if err = m.usable(ctx); err != nil {
+		if err = m.errIfUnusable(ctx); err != nil {
 			return false
 		}
 		if r := v.(*Record); !r.Status.Terminal() && !m.expired(r) {

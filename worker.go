@@ -471,7 +471,7 @@ func (e *ShutdownError) Error() string {
 // Unwrap returns the cause.
 func (e *ShutdownError) Unwrap() error { return e.Cause }
 
-// Shutdown ends the engine in good order: new tasks are refused with
+// Shutdown ends the engine cleanly: new tasks are refused with
 // [ErrShutdown], the contexts of workers end with it, and Shutdown waits for
 // the workers until ctx ends; then it closes as [TaskLifecycle.Close] does.
 // What workers return meanwhile is committed; a task whose worker gives up

@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-durable-tasks/durabletasks"
 )
 
-// The way of one commit:
+// What one commit passes through:
 //
 //	Create, Update       on the caller's goroutine: check the version, encode the change (newOp)
 //	      |

@@ -146,7 +146,7 @@ func tell(verbose bool) (err error) {
 	}
 	note("publish: %s", want)
 
-	say("The client hangs up, and the server ends in good order.")
+	say("The client hangs up, and the server ends cleanly.")
 	if err := second.hangUp(); err != nil {
 		return err
 	}

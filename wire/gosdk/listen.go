@@ -272,7 +272,7 @@ func (a *Adapter) mergeAcknowledgement(next mcp.MethodHandler) mcp.MethodHandler
 	}
 }
 
-// EndListens ends every subscriptions/listen of the server in good order:
+// EndListens ends every subscriptions/listen of the server cleanly:
 // each gets its result, and its stream closes. Later ones are refused. An
 // http.Server that shuts down waits for streams and does not end them; have it
 // call EndListens, as [Adapter.RunHTTP] does:

@@ -429,7 +429,12 @@ func TestTimeout(t *testing.T) {
 		k.l.Close()
 		time.Sleep(time.Minute)
 		k.restart()
-		k.ignores("d")
+		if ignored, err := k.l.UpdateTask(ctx, k.id, accepts("d")); err != nil || !slices.Equal(ignored, []string{"d"}) {
+			t.Errorf("a late answer: ignored %v, %v", ignored, err)
+		}
+		if v := get(t, k.l, k.id); v.Status != durabletasks.StatusWorking {
+			t.Errorf("after a late answer: %+v", v)
+		}
 		k.returns("answered late", k.asks(forms("d", "e"), timeout), accepts("e"), "Unanswered")
 	})
 }

@@ -398,11 +398,11 @@ func (l *TaskLifecycle) read(ctx context.Context, id string) (Record, error) {
 }
 
 // UpdateTask delivers answers to the requests of a task that waits for input
-// (tasks.md, "Task Update Requests"). Answers for keys that are not
-// outstanding, or whose time to answer is over, are ignored unread, and their
-// keys are returned, sorted; the first answer to a key stays. When the last
-// outstanding key is answered, the task works again. The answers are committed
-// when UpdateTask returns, and stay with the task until its worker has saved a
+// (tasks.md, "Task Update Requests"). Answers for keys that are not outstanding
+// are ignored unread, and their keys are returned, sorted; the first answer to a
+// key stays. A question whose time to answer is over is withdrawn. When no
+// question is left, the task works again. The answers are committed when
+// UpdateTask returns, and stay with the task until its worker has saved a
 // checkpoint after it was given them. A task that has ended ignores everything.
 //
 // Errors: a [*wire.ShapeError] for an outstanding key whose answer has the
@@ -435,7 +435,10 @@ func (l *TaskLifecycle) UpdateTask(ctx context.Context, id string, inputResponse
 			r.InputResponses[key] = answer.Clone() // not the whole request's text
 			applied++
 		}
-		if applied == 0 {
+		for _, key := range overdue { // so that clients stop showing them
+			withdraw(r, key)
+		}
+		if applied+len(overdue) == 0 {
 			return nothing, nil
 		}
 		endRound(r)

@@ -1335,8 +1335,9 @@ func (s *sim) respond(t *rapid.T) {
 			k.responses[key] = answers[key].String()
 			applied = true
 		}
-		k.endRound()
-		return "ok", applied, true
+		overdue := k.overdue(k.open(slices.Collect(maps.Keys(k.requests))), began)
+		k.withdraw(overdue)
+		return "ok", applied || len(overdue) > 0, true
 	})
 	if want == "ok" && !slices.Equal(ignored, wantIgnored) {
 		t.Fatalf("ignored %q, want %q", ignored, wantIgnored)

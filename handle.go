@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mcp-durable-tasks/durabletasks/wire"
 )
@@ -131,19 +133,22 @@ type ProgressOptions struct {
 	Checkpoint any
 }
 
+// MaxProgress is how many bytes a message of [Handle.Progress] has at most.
+const MaxProgress = 4 << 10
+
 // Progress replaces the task's status message, or removes it if empty, and
-// what opts say. The status stays what it is. Nil opts change nothing else.
+// what opts say. The status stays what it is. Nil opts change nothing else. The
+// message may come from anywhere, such as the output of a program: bytes that
+// are not UTF-8 become U+FFFD, and what exceeds [MaxProgress] is cut off.
 //
-// Errors: [ErrInvalid]; [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's;
+// Errors: [ErrInvalid]; [ErrTooLarge]; [ErrNotFound]; [*TerminalError]; [ErrClosed]; ctx's;
 // the store's own.
 func (h *Handle) Progress(ctx context.Context, message string, opts *ProgressOptions) error {
 	var o ProgressOptions
 	if opts != nil {
 		o = *opts
 	}
-	if err := checkText("message", message); err != nil {
-		return err
-	}
+	message = progressText(message)
 	poll, err := duration("ProgressOptions.PollInterval", o.PollInterval, 0)
 	if err != nil {
 		return err
@@ -162,6 +167,21 @@ func (h *Handle) Progress(ctx context.Context, message string, opts *ProgressOpt
 		}
 		return stamped, nil
 	})
+}
+
+// progressText returns a message as it is stored: UTF-8, of MaxProgress bytes at
+// most.
+func progressText(message string) string {
+	const more = "…"
+	message = strings.ToValidUTF8(message, "\uFFFD")
+	if len(message) <= MaxProgress {
+		return message
+	}
+	end := MaxProgress - len(more)
+	for !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end] + more
 }
 
 // SaveCheckpoint replaces the worker's saved state, and nothing else, with the

@@ -907,7 +907,6 @@ func TestTooLarge(t *testing.T) {
 		}
 		_, err := l.CreateTask(ctx, &durabletasks.CreateOptions{Payload: large})
 		refused("a payload", err)
-		refused("a message", h.Progress(ctx, strings.Repeat("x", limit+1), nil))
 		refused("a checkpoint", h.Progress(ctx, "", &durabletasks.ProgressOptions{Checkpoint: large}))
 		refused("a result", h.Complete(ctx, large))
 		refused("an error", h.Fail(ctx, &wire.Error{Message: "m", Data: large}))
@@ -1189,5 +1188,27 @@ func (s *failingWatch) Watch(ctx context.Context, changed func(id string)) error
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// A message may be the output of some program: it never ends the work.
+func TestProgressTakesAnyText(t *testing.T) {
+	l := open(t, newShared(), nil)
+	id := create(t, l, nil)
+	h := handle(t, l, id)
+	const most = durabletasks.MaxProgress
+	for name, row := range map[string]struct{ message, want string }{
+		"empty":             {"", ""},
+		"text":              {"4 of 10", "4 of 10"},
+		"not UTF-8":         {"caf\xe9 \xf0\x9f", "caf\uFFFD \uFFFD"},
+		"as long as can be": {strings.Repeat("a", most), strings.Repeat("a", most)},
+		"too long":          {strings.Repeat("a", most+1), strings.Repeat("a", most-3) + "…"},
+		"cut in a rune":     {strings.Repeat("é", most), strings.Repeat("é", most/2-2) + "…"},
+		"grows by repair":   {strings.Repeat("\xffa", most/2), strings.Repeat("\uFFFDa", most/4-1) + "…"},
+	} {
+		check(t, h.Progress(ctx, row.message, nil))
+		if got := get(t, l, id).StatusMessage; got != row.want {
+			t.Errorf("%s: got %d bytes %.40q, want %d bytes %.40q", name, len(got), got, len(row.want), row.want)
+		}
 	}
 }

@@ -280,7 +280,7 @@ func TestTextsOfToolErrors(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		shape := &wire.ShapeError{Key: "k", Expected: "a string"}
 		unanswered := &durabletasks.UnansweredError{Keys: []string{"a", "b", "c"}}
-		l := open(t, newShared(), nil)
+		l := open(t, newShared(), &durabletasks.Options{Logger: slog.New(slog.DiscardHandler)})
 		for want, failure := range map[string]error{
 			"the user declined to answer":                                  durabletasks.ErrDeclined,
 			"ask: the user declined to answer":                             fmt.Errorf("ask: %w", durabletasks.ErrDeclined),

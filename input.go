@@ -149,8 +149,9 @@ func (h *Handle) askedBefore(ctx context.Context, questions map[string]Question)
 	return answers, err
 }
 
-// ask commits the questions that no earlier run has asked, and withdraws what
-// an earlier run has asked and this one does not ask.
+// ask commits the questions that no earlier run has asked. If it leaves any
+// question open, so that the call waits, it withdraws the open questions that
+// are not this call's.
 func (h *Handle) ask(ctx context.Context, requests map[string]wire.JSON, questions map[string]Question, timeout time.Duration) error {
 	keys := slices.Sorted(maps.Keys(questions))
 	err := h.update(ctx, func(r *Record) (change, error) {
@@ -191,7 +192,7 @@ func (h *Handle) ask(ctx context.Context, requests map[string]wire.JSON, questio
 				what, waits = stamped, true
 			}
 		}
-		// A run that only collects answers may come to the open questions yet.
+		// A run that only collects answers may ask the open questions next.
 		for key := range unanswered(r) {
 			if _, ok := round[key]; waits && !ok {
 				withdraw(r, key)

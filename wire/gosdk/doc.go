@@ -15,12 +15,12 @@
 // # Tools
 //
 // The handler of a task tool, a [TaskHandlerFor], is that of an [mcp.AddTool],
-// with a [durabletasks.Handle] in place of the request. By the handle it reports
-// progress, saves checkpoints and asks the user; [RequestInput] asks with the
+// with a [durabletasks.Handle] in place of the request. Through it the handler
+// reports progress, saves checkpoints and asks the user; [RequestInput] asks with the
 // SDK's types. A client that does not support tasks gets the result of the
 // same handler as the answer to its call, or an error; see [Fallback].
 //
-// The handler of any other tool can decide call by call, by [Defer].
+// The handler of any other tool can decide for each call, with [Defer].
 //
 // # Restarts
 //
@@ -43,9 +43,9 @@
 // # Serving without RunStdio or RunHTTP
 //
 // Over stdio, in memory, or any other transport with one connection, wrap the
-// transport by [Adapter.Transport]. When mcp.Server.Run has returned, call
+// transport with [Adapter.Transport]. When mcp.Server.Run has returned, call
 // [durabletasks.TaskLifecycle.Shutdown] with a short deadline: the official
-// client kills the process one second after it has closed stdin.
+// JavaScript client kills the process one second after it has closed stdin.
 //
 // Over HTTP, serve [Adapter.HTTPHandler]. Call [Adapter.EndListens] when the
 // http.Server shuts down, and shut the engine down only after that: a request

@@ -111,9 +111,9 @@ func (o *TaskToolOptions) check() error {
 // a handler stores by [durabletasks.Handle.Complete] is not checked.
 //
 // AddTaskTool panics where mcp.AddTool does, such as for an In without a
-// schema, and if an argument but opts is nil, opts are wrong, or the adapter
-// has a task tool of this name. Add tools before the server is connected or
-// run.
+// schema, and if an argument but opts is nil, opts are wrong, a default of the
+// schema has a number that no float64 can hold, or the adapter has a task tool of
+// this name. Add tools before the server is connected or run.
 func AddTaskTool[In, Out any](a *Adapter, tool *mcp.Tool, handler TaskHandlerFor[In, Out], opts *TaskToolOptions) {
 	switch {
 	case a == nil:
